@@ -403,3 +403,29 @@ def test_beside_a_stated_moment_the_first_round_is_asked_for_and_finds_a_better_
     # Over 30 seeds: .015 on average with the automatic clip, and .30.
     assert 3 * max(np.abs(auto.coef_ - [1, -1])) < max(np.abs(stated.coef_ - [1, -1]))
     assert auto.guarantee_.epsilon == stated.guarantee_.epsilon
+
+
+@pytest.mark.parametrize("unit", [1e-4, 1e6])
+def test_beside_a_moment_the_units_of_the_target_do_not_matter(unit: float) -> None:
+    """Bins, and the clip that rounds are planned for, lie around the moment that is stated."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_t(4.5, (2000, 2))
+    y = X @ [1.0, -1.0] + rng.standard_t(4.5, 2000) / 2
+
+    def fitted(unit: float) -> FederatedLinearRegression:
+        model = FederatedLinearRegression(
+            moment=(2, 20.0 * unit), clip="auto", domain=f"ball:{3 * unit}", budget=BUDGET, random_state=0
+        )
+        return model.fit(X, y * unit)
+
+    one, other = fitted(1.0), fitted(unit)
+    assert other.trained_.rounds == one.trained_.rounds
+    assert other.trained_.clip == pytest.approx(unit * (one.trained_.clip or 0.0))
+    np.testing.assert_allclose(other.coef_ / unit, one.coef_, rtol=1e-6)
+
+
+def test_bins_around_a_length_are_those_that_are_not_given() -> None:
+    found = AutoClip().around(3.0)
+    assert (found.low, found.high, found.bins) == (3 / 1024, 3072.0, 41)
+    assert AutoClip(low=1.0, bins=5).around(3.0) == AutoClip(low=1.0, high=3072.0, bins=5)
+    assert AutoClip(low=1e9).around(3.0).high == 1e9 * 1024

@@ -48,7 +48,8 @@ METHODS: Final = (
 """What clips by a stated moment: in one pass, or with all records in every round."""
 
 LONG: Final = AutoClip(quantile=0.999, scale=1.0)
-"""An automatic clip about where the last bin shows above its noise: with more records, further out."""
+"""An automatic clip about where the last bin shows above its noise: with more records, further out. Its bins
+lie around the stated moment."""
 
 
 @dataclass(frozen=True)
@@ -199,7 +200,7 @@ def compute(
 def _cases(task: Task, n: int, methods: Sequence[tuple[str, bool]], grid: Sequence[float]) -> list[Case]:
     """Return everything that is trained on a task of that size."""
     stated = [Case(task, n, method, full) for method, full in methods]
-    asking = [] if task.methods else [Case(task, n, "clipped-sgd", auto=LONG)]
+    asking = [] if task.methods else [Case(task, n, "clipped-sgd", auto=LONG.around(task.moment.value))]
     plain = [Case(task, n, task.plain, clip=clip) for clip in (*grid, math.inf)]
     return [*stated, *asking, Case(task, n, task.plain, auto=AutoClip()), *plain]
 

@@ -54,7 +54,7 @@ class AutoClip(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         scale: The clip over that quantile, > 0: gradients get shorter on the way.
         share: Of what the run may reveal, as 1 / multiplier^2, spent on the histogram, in (0, 1).
         low: Upper end of the first bin, > 0; None is 2^-10 of the last end, or 2^-20 where nothing bounds
-            features.
+            features; beside a stated moment see `around`.
         high: Upper end of the last bin; None is the Lipschitz constant, where there is none
             twice the norm of features, and 2^20 where nothing bounds these.
         bins: How many, their ends equally spaced in logarithms; None is two for each power of two, or one
@@ -100,6 +100,19 @@ class AutoClip(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise ParameterError(f"low must be below high ({high!r}) for an automatic clip, got {low!r}.")
         bins = self.bins or (round(math.log2(high / low)) * (2 if bounded else 1) + 1)
         return np.geomspace(low, high, max(bins, 2))
+
+    def around(self, length: float) -> AutoClip:
+        """Return the same with bins from 2^-10 to 2^10 of a public length, where others are not given.
+
+        So bins, and the clip that rounds are planned for, go with the units of what is clipped.
+
+        Args:
+            length: > 0, such as the value of a stated moment.
+        """
+        low = self.low or length * 2.0**-_OCTAVES
+        high = self.high or max(length, low) * 2.0**_OCTAVES
+        bins = self.bins or max(2, round(2 * math.log2(max(high / low, 1.0))) + 1)
+        return msgspec.structs.replace(self, low=low, high=high, bins=bins)
 
     def measure(self, problem: Problem) -> Measure:
         """Return the histogram with its noise, which is that of its share of the budget, whatever else."""

@@ -243,6 +243,8 @@ class Request:
             sizes: Public number of units of each silo.
         """
         objective, (clip, auto) = task.objective, read_clip(self.clip)
+        if auto is not None and self.moment is not None:
+            auto = auto.around(self.moment.for_ball("l2", dim=objective.size).value)
         if (self.moment is None) == isinstance(task.features, RawFeatures):
             raise ParameterError("a moment must be stated for features without bounds, and for no others.")
         bare = Settings(
