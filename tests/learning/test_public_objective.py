@@ -125,8 +125,9 @@ def test_the_clip_is_how_long_gradients_of_records_left_out_are() -> None:
 
 
 def test_where_public_records_say_nothing_of_a_clip() -> None:
-    still = PublicObjective(made().objective, Records.of(np.zeros((5, D)), np.zeros(5)))
-    for public in (made(1), still, made(loss=Logistic()), made(loss=Quantile(quantile=0.9))):
+    still = PublicObjective(made().objective, Records.of(np.zeros((20, D)), np.zeros(20)))
+    assert made(20).clip is not None
+    for public in (made(1), made(19), still, made(loss=Logistic()), made(loss=Quantile(quantile=0.9))):
         assert public.clip is None
     for kinked in (Absolute(smoothing=math.inf), Absolute()):
         assert (made(loss=kinked).clip is None) == math.isinf(kinked.smoothing)

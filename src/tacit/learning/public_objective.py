@@ -33,6 +33,9 @@ _SHORT, _ROUGH = 1e-6, 1e-3
 _UNCLIPPED = 1e200
 """A radius that the gradient of no public record reaches."""
 
+_FEWEST = 20
+"""Records that say how long gradients of others are; of five, the clip was measured to be too short."""
+
 _FOLDS = 5
 _RIDGES = (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-5)
 """Of those that are compared, in units of the smoothness of the mean loss."""
@@ -164,13 +167,14 @@ class PublicObjective:
         """About how long gradients of other records are at `fitted`, to which private ones may be clipped.
 
         The mean norm of those of every part at the minimum on the others, to two digits, so that machines
-        that round otherwise agree on it; None of one record, where all of them are 0, and of losses that it
-        was not measured for: of classes, of such that a clip makes another loss, and with a kink.
+        that round otherwise agree on it; None of fewer than 20 records, which say too little, where all of
+        them are 0, and of losses that it was not measured for: of classes, of such that a clip makes another
+        loss, and with a kink.
         """
         loss = self.objective.loss if isinstance(self.objective, LinearObjective) else None
         if loss is None or loss.classifies or loss.clips_to_another or not math.isfinite(loss.smoothness):
             return None
-        if len(self) == 1:
+        if len(self) < _FEWEST:
             return None
         penalty = SquaredL2(self._penalty(None))
         norms = [
