@@ -131,7 +131,8 @@ def predict(
     if unmet:
         return replace(best, reason=unmet)
     if best.runs and not math.isfinite(best.bound):
-        return replace(best, reason="it can run, but no bound on its error is known.")
+        why = algorithm.unbounded if isinstance(algorithm, Method) else Method.unbounded
+        return replace(best, reason=f"it can run, but {why}.")
     return _as_excess(best, convexity, mu)
 
 

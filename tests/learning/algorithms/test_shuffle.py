@@ -27,6 +27,7 @@ from tacit.learning import (
     train,
 )
 from tacit.learning.algorithms import ALGORITHMS
+from tacit.learning.prediction import predict
 from tacit.learning.preparation import Prepared, prepare
 from tacit.learning.settings import Settings
 from tacit.learning.shuffled import RecordSteps, ShuffledMethod, ShuffledRun
@@ -252,6 +253,8 @@ def test_default_steps_are_made_of_public_facts_and_bounds_are_of_private_runs()
     assert small.algorithm.error_bound(known.problem, 2) == math.inf  # and of one run
     assert strong.problem.regularizer is not None
     assert settings().algorithm.error_bound(replace(known.problem, rows=400), 1) == math.inf
+    assert predict(small, [200]).valid
+    assert "with shorter steps than it takes" in predict(settings(), [200]).reason
     mixed = settings("interleaved-shuffle", options={"step_size": 1e-3})
     assert mixed.algorithm.error_bound(known.problem, 1) == math.inf
 

@@ -403,6 +403,8 @@ class Method(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The weakest class of objectives that its bound holds for."""
     caveat: ClassVar[str] = ""
     """What its bound leaves out, as a clause; empty where it leaves out nothing."""
+    unbounded: ClassVar[str] = "no bound on its error is known"
+    """Why `error_bound` is infinite, as a clause."""
     needs_public: ClassVar[bool] = False
     """Whether it trains on public records with labels, `Problem.public`, and cannot without."""
     takes_public: ClassVar[bool] = False

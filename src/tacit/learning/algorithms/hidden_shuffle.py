@@ -85,6 +85,9 @@ class HiddenShuffle(Method, frozen=True, kw_only=True):
     composite: ClassVar[bool] = True
     hidden: ClassVar[bool] = True
     caveat: ClassVar[str] = "its bound is of one silo, on private records alone"
+    unbounded: ClassVar[str] = (
+        "its bound is of one run of one silo on private records alone, with shorter steps than it takes"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
