@@ -148,9 +148,11 @@ def trusted(page: str) -> Iterator[str]:
 
 
 def hidden(page: str) -> Iterator[str]:
-    _, rows, orders = tables(page)
+    _, rows, *orders = tables(page)
+    assert len(orders) == 2
     yield from shuffled_statements.statements(rows)
-    yield from shuffled_statements.order_statements(orders)
+    for found in orders:
+        yield from shuffled_statements.order_statements(found)
 
 
 def tails(page: str) -> Iterator[str]:

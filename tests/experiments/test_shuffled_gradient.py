@@ -157,7 +157,14 @@ def test_verdicts_on_orders_go_both_ways() -> None:
     def rows(noise: float, other: float) -> list[Row]:
         sizes = {"ig": noise, "so": 1.0, "rr": 1.0}
         found: list[Row] = [
-            {"order": order, "share": 0.5, "method": f"{name}, tacit", "noise / clip": size, "excess": 1.0}
+            {
+                "task": "a",
+                "order": order,
+                "share": 0.5,
+                "method": f"{name}, tacit",
+                "noise / clip": size,
+                "excess": 1.0,
+            }
             for order, size in sizes.items()
             for name in METHODS
         ]
@@ -168,10 +175,12 @@ def test_verdicts_on_orders_go_both_ways() -> None:
         ]
 
     first, low, _ = order_statements(rows(1.5, 0.5))
-    assert first.startswith("Random orders gain only marginally: no, DP-ShuffleG needs noise 1.5 in a fixed")
+    assert first.startswith(
+        "a: random orders gain only marginally: no, DP-ShuffleG needs noise 1.5 in a fixed"
+    )
     assert low.endswith("of: Priv-Pub, Pub-Priv, Interleaved.")
     first, low, _ = order_statements(rows(1.05, 2.0))
-    assert first.startswith("Random orders gain only marginally: yes")
+    assert first.startswith("a: random orders gain only marginally: yes")
     assert low.endswith("of: none.")
 
 

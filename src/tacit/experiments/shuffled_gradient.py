@@ -34,8 +34,8 @@ _QUICK_GRID = (0.1, 0.01, 1e-3, 1e-4, 1e-5)
 _TRIED, _LARGE = 3, 100_000
 """Seeds by which step sizes are chosen where private records hold that many numbers; elsewhere all."""
 
-_ORDERED = 2
-"""The task with all orders and shares: Crime, since on Credit no method gets away from the start."""
+_ORDERED = {"orders": 2, "orders-mean": 0}
+"""Tasks with all orders and shares: Crime and MNIST, since on Credit no method gets away from the start."""
 
 _NAMES = {
     ShuffledMethod.PRIVATE: "DP-ShuffleG",
@@ -168,7 +168,7 @@ def run(quick: bool, progress: Callable[[int, int], Any]) -> Report:
     rows: list[Row] = []
     curves: list[Row] = []
     for done, task in enumerate(tasks):
-        progress(done, len(tasks) + 1)
+        progress(done, len(tasks) + len(_ORDERED))
         for method in _methods(len(task.private), epochs):
             wanted = [level for eps in task.epsilons for level in levels(method, eps, Order.RR)]
             seen: list[Array] = []
@@ -180,9 +180,11 @@ def run(quick: bool, progress: Callable[[int, int], Any]) -> Report:
         plain = ShuffledRun(method=ShuffledMethod.PRIVATE, steps=len(task.private), epochs=epochs)
         rows += measured(task, plain, [without], grid=grid, seeds=seeds)
         rows += [_start(task, epsilon) for epsilon in task.epsilons]
-    progress(len(tasks), len(tasks) + 1)
-    orders = _orders(tasks[_ORDERED], epochs, grid, seeds)
-    progress(len(tasks) + 1, len(tasks) + 1)
+    orders: dict[str, list[Row]] = {}
+    for done, (name, at) in enumerate(_ORDERED.items(), start=len(tasks)):
+        progress(done, len(tasks) + len(_ORDERED))
+        orders[name] = _orders(tasks[at], epochs, grid, seeds)
+    progress(len(tasks) + len(_ORDERED), len(tasks) + len(_ORDERED))
     return Report(
         rows=rows,
         x="epsilon",
@@ -204,7 +206,7 @@ def run(quick: bool, progress: Callable[[int, int], Any]) -> Report:
             f"Step sizes are the best of a grid by the last loss of all seeds, of {_TRIED} where records "
             f"hold {_LARGE:,} numbers or more: that choice is not private.",
             *statements(rows),
-            *order_statements(orders),
+            *(said for found in orders.values() for said in order_statements(found)),
         ),
         more={
             "epochs": Report(
@@ -218,19 +220,24 @@ def run(quick: bool, progress: Callable[[int, int], Any]) -> Report:
                 title=f"Excess after every epoch: {tasks[0].name}, epsilon {tasks[0].epsilons[0]:g}",
                 labels={"excess": "objective above its minimum"},
             ),
-            "orders": Report(
-                rows=orders,
-                x="share",
-                y="excess",
-                error="standard error",
-                line="method",
-                panel="order",
-                log_x=False,
-                log_y=True,
-                title=f"Orders and shares: {tasks[_ORDERED].name}, epsilon {tasks[_ORDERED].epsilons[0]:g}",
-                labels={"excess": "objective above its minimum", "share": "share of private steps"},
-            ),
+            **{name: _about_orders(tasks[at], orders[name]) for name, at in _ORDERED.items()},
         },
+    )
+
+
+def _about_orders(task: ShuffledTask, rows: list[Row]) -> Report:
+    """Return the table of all orders and shares of a task."""
+    return Report(
+        rows=rows,
+        x="share",
+        y="excess",
+        error="standard error",
+        line="method",
+        panel="order",
+        log_x=False,
+        log_y=True,
+        title=f"Orders and shares: {task.name}, epsilon {task.epsilons[0]:g}",
+        labels={"excess": "objective above its minimum", "share": "share of private steps"},
     )
 
 

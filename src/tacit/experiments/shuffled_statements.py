@@ -115,7 +115,7 @@ def order_statements(rows: Sequence[Row]) -> Iterator[str]:
     """Yield how much noise each order needs, and whether reshuffling gains only a marginal amount.
 
     Args:
-        rows: With the keys order, share, method, noise / clip and excess.
+        rows: Of one task, with the keys task, order, share, method, noise / clip and excess.
     """
 
     def noise(order: str) -> float:
@@ -127,9 +127,11 @@ def order_statements(rows: Sequence[Row]) -> Iterator[str]:
         return found
 
     ig, so, rr = (noise(order) for order in ("ig", "so", "rr"))
+    task = rows[0]["task"]
     yield (
-        f"Random orders gain only marginally: {yes(ig / rr < 1.1)}, DP-ShuffleG needs noise {ig:.4g} in a "
-        f"fixed order, {so:.4g} shuffled once and {rr:.4g} reshuffled, each in units of the clip."
+        f"{task}: random orders gain only marginally: {yes(ig / rr < 1.1)}, DP-ShuffleG needs noise "
+        f"{ig:.4g} in a fixed order, {so:.4g} shuffled once and {rr:.4g} reshuffled, each in units of the "
+        "clip."
     )
     for share in (0.25, 0.75):
         lower = [
@@ -141,7 +143,7 @@ def order_statements(rows: Sequence[Row]) -> Iterator[str]:
             and number(row["excess"]) < _NEAR * _at_half(rows, str(row["method"]))
         ]
         said = ", ".join(lower) or "none"
-        yield f"A share of {share:g} in place of 0.5 lowers the excess, noise of tacit, of: {said}."
+        yield f"{task}: a share of {share:g} in place of 0.5 lowers the excess, noise of tacit, of: {said}."
 
 
 def _at_half(rows: Sequence[Row], method: str) -> float:
