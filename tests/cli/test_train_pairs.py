@@ -36,6 +36,11 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     columns = "".join(f'{name} = {{kind = "numeric", lower = -1.0, upper = 1.0}}\n' for name in "ab")
     label = 'label = {kind = "classes", column = "y", classes = ["no", "yes"]}'
     path.with_name("t.columns.toml").write_text(f"{label}\n[columns]\n{columns}")
+    public = [f"{a:.4f},{b:.4f},{'yes' if a > b else 'no'}" for a, b in rng.uniform(-1, 1, (60, 2))]
+    path.with_name("public.csv").write_text("\n".join(["a,b,y", *public]) + "\n")
+    label = 'label = {kind = "numeric", column = "b", lower = -1.0, upper = 1.0}'
+    others = 'y = {kind = "ignore"}\na = {kind = "numeric", lower = -1.0, upper = 1.0}'
+    path.with_name("numbers.toml").write_text(f"{label}\n[columns]\n{others}\n")
     return path
 
 
@@ -43,9 +48,12 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_listed_pair_trains(
     name: str, trust: str, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["train", str(table), "--label", "y", "--silo-column", "site", "--trust", trust, "--epsilon", "3"]
+    words = ["train", str(table), "--silo-column", "site", "--trust", trust, "--epsilon", "3"]
     more = ["--algorithm", name, "--seed", "1", "--out", str(tmp_path), "--json"]
-    assert main([*words, *more]) == 0
+    if getattr(ALGORITHMS[name], "needs_public", False):
+        more += ["--public", str(table.with_name("public.csv"))]
+    task = ["--task", "regression", "--columns", str(table.with_name("numbers.toml")), "--label", "b"]
+    assert main([*words, *(task if name == "pda" else ["--label", "y"]), *more]) == 0
     found = json.loads(capsys.readouterr().out)
     (result,) = found["results"].values() if isinstance(found["results"], dict) else found["results"]
     assert result["algorithm"] == name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,10 @@ from tacit.learning import (
     LinearObjective,
     Logistic,
     NoisyMinibatchSGD,
+    PublicObjective,
     Records,
     Settings,
+    Squared,
     Trained,
     in_process,
     make_algorithm,
@@ -63,7 +66,7 @@ def run(algorithm: Algorithm, *, seed: int | None = 3, silos: Any = None, **fiel
     chosen = settings(algorithm, **fields)
     made = make_silos(
         data() if silos is None else silos,
-        OBJECTIVE,
+        chosen.objective,
         planned=SIZES if chosen.relation is Relation.ADD_REMOVE else None,
         sums=OpenSums(),
         seed=seed,
@@ -89,9 +92,12 @@ def test_every_algorithm_trains_or_says_in_one_line_why_not(name: str) -> None:
     options: dict[str, Any] = {"mu": 0.1} if name in ("multistage", "phases") else {}
     rounds = {"output-perturbation": 1, "objective-perturbation": 1, "multistage": 12, "phases": 6}
     algorithm = make_algorithm(name, rounds=rounds.get(name, 4), **options)
-    penalty: dict[str, Any] = {"regularizer": L1(strength=1e-3)} if name.startswith("prox") else {}
+    more: dict[str, Any] = {"regularizer": L1(strength=1e-3)} if name.startswith("prox") else {}
+    if getattr(ALGORITHMS[name], "needs_public", False):
+        objective = replace(OBJECTIVE, loss=Squared()) if name == "pda" else OBJECTIVE
+        more |= {"objective": objective, "public": PublicObjective(objective, data((25,))[0]), "clip": 1.0}
     if AGGREGATE in ALGORITHMS[name].trusts:
-        found = run(algorithm, colluding=1, **penalty)
+        found = run(algorithm, colluding=1, **more)
         assert np.isfinite(found.w).all()
         assert found.w.any()
         assert 0.98 * 2.0 < found.guarantee.epsilon <= 2.0
@@ -101,7 +107,7 @@ def test_every_algorithm_trains_or_says_in_one_line_why_not(name: str) -> None:
             verify(claim)
         return
     with pytest.raises(ParameterError) as caught:
-        run(algorithm, **penalty)
+        run(algorithm, **more)
     said = str(caught.value)
     assert "\n" not in said
     assert f"for the algorithm {name!r}, got aggregate: " in said
@@ -110,7 +116,8 @@ def test_every_algorithm_trains_or_says_in_one_line_why_not(name: str) -> None:
 
 def test_what_asks_for_sums_of_rows_runs_where_only_sums_are_seen() -> None:
     kept_out = {name for name, kind in ALGORITHMS.items() if AGGREGATE not in kind.trusts}
-    others = {"local", "sign-vote", "ftrl", "output-perturbation", "objective-perturbation"}
+    others = {"local", "sign-vote", "ftrl", "output-perturbation", "objective-perturbation", "semi-ldp"}
+    others |= {"dp-shuffle", "private-public-shuffle", "public-private-shuffle", "interleaved-shuffle"}
     assert kept_out == others
     assert all(bool(kind.why_no_sums) == (name in others) for name, kind in ALGORITHMS.items())
 

@@ -196,4 +196,6 @@ def test_no_two_neighbours_are_further_apart_on_the_grid_of_a_shuffled_sum(name:
 def test_every_statistic_of_an_algorithm_is_here() -> None:
     goal = objective("logistic")
     asked = {name for make in ALGORITHMS.values() for name in make.statistics} | {NORMS}
-    assert asked == STATISTICS == set(known(goal))
+    # Of a hidden run no sum is priced, but every step: tests/learning/shuffled/test_kernels.py.
+    steps = {"hidden-gradient"}
+    assert asked - steps == STATISTICS == set(known(goal)) - steps

@@ -161,7 +161,8 @@ def test_audits_stay_below_the_claim_and_catch_half_the_noise(kind: type[Estimat
 
 @pytest.mark.parametrize("kind", [PrivUnitMean, PrivUnitGMean, HemisphereMean, LocalLaplaceMean])
 def test_bad_input_is_refused(kind: type[Estimator]) -> None:
-    for level in (0.0, math.nan, 31.0):
+    # Private unit vectors in floating point go further than exact integers.
+    for level in (0.0, math.nan, 257.0 if kind in (PrivUnitMean, PrivUnitGMean) else 31.0):
         with pytest.raises(ParameterError, match="local_epsilon must be in"):
             kind(dim=2, local_epsilon=level)
     with pytest.raises(ParameterError, match="trust must be"):

@@ -73,7 +73,7 @@ class ShuffledCoordinateMean(
     Example:
         >>> mean = ShuffledCoordinateMean.calibrated(PrivacyBudget(1.0, 1e-6), 10_000, 100)
         >>> mean.noise_bits, mean.resolution
-        (20, 5)
+        (26, 6)
 
     Reference:
         Cheu, Joseph, Mao and Peng (2022), Algorithm 1, for each coordinate; Lowy (2023), Appendix C.7.2.

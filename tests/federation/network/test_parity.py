@@ -29,8 +29,10 @@ from tacit.learning import (
     ALGORITHMS,
     LinearObjective,
     Logistic,
+    PublicObjective,
     Records,
     Settings,
+    Squared,
     Trained,
     about,
     in_process,
@@ -59,15 +61,19 @@ CASES = [(name, trust) for name in ALGORITHMS for trust in (*about(name).trusts,
 
 def records(k: int) -> Records:
     rng = np.random.default_rng(k)
-    X = clip_rows(rng.standard_normal((SIZES[k], D)), 1.0)
-    return Records.of(X, (X[:, 0] + 0.3 * rng.standard_normal(SIZES[k]) > 0).astype(np.float64))
+    n = (*SIZES, max(SIZES))[k]
+    X = clip_rows(rng.standard_normal((n, D)), 1.0)
+    return Records.of(X, (X[:, 0] + 0.3 * rng.standard_normal(n) > 0).astype(np.float64))
 
 
 def settings_of(name: str, trust: str, **changes: Any) -> Settings:
     options = {"rounds": ROUNDS.get(name, 5)} if "rounds" in about(name).options else {}
     private = trust != "none"
+    objective = replace(OBJECTIVE, loss=Squared()) if name == "pda" else OBJECTIVE
+    if getattr(ALGORITHMS[name], "needs_public", False):
+        changes |= {"public": PublicObjective(objective, records(len(SIZES))), "clip": 1.0}
     return Settings(
-        objective=OBJECTIVE,
+        objective=objective,
         algorithm=make_algorithm(name, **options),
         trust=TrustModel(trust) if private else None,
         budget=BUDGET if private else None,
@@ -86,12 +92,13 @@ def masked_by(settings: Settings) -> list[MaskedSums] | None:
 
 
 def silos(settings: Settings) -> list[Silo]:
-    own = {name: make(OBJECTIVE) for name, make in settings.algorithm.statistics.items()}
+    objective = settings.objective
+    own = {name: make(objective) for name, make in settings.algorithm.statistics.items()}
     return make_silos(
         [records(k) for k in range(len(SIZES))],
-        OBJECTIVE,
+        objective,
         names=NAMES,
-        statistics={**statistics_of(OBJECTIVE), **own},
+        statistics={**statistics_of(objective), **own},
         trusts_server=settings.trusts_server,
         trusts_shuffler=settings.trusts_shuffler,
         sums=masked_by(settings) or sums_of(settings),

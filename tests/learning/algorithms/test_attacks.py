@@ -74,6 +74,10 @@ ELSEWHERE = {
     "semi-ldp": "tests/learning/algorithms/test_semi_local.py",
     "localized": "tests/learning/algorithms/test_localized.py",
     "localized-phases": "tests/learning/algorithms/test_localized.py",
+    **dict.fromkeys(
+        ("dp-shuffle", "private-public-shuffle", "public-private-shuffle", "interleaved-shuffle"),
+        "tests/federation/test_hidden_runs.py",
+    ),
     "output-perturbation": "tests/learning/algorithms/test_perturbation_attacks.py",
     "objective-perturbation": "tests/learning/algorithms/test_perturbation_attacks.py",
 }

@@ -83,7 +83,7 @@ def test_a_value_becomes_what_its_field_holds(name: str, value: Any, expected: A
             "difference_batch",
             "none",
             "difference_batch must be 'full', a whole number, or a share below 1, or "
-            '{batch = "fixed", size, rate}, or {batch = "disjoint", size, rate}, or '
+            '{batch = "fixed", size, rate}, or {batch = "disjoint", size, rate, repeats, sample}, or '
             "{batch = \"poisson\", rate, size}, got 'none'.",
         ),
         ("difference_batch", 1.0, "difference_batch must be 'full', a whole number, or a share below 1, got"),
