@@ -110,6 +110,13 @@ def test_several_classes_with_many_parameters_take_steps_of_a_length_made_for_th
     assert fewer == NoisyMinibatchSGD(rounds=20, step_size=75.0)
 
 
+def test_numbers_say_that_public_labels_are_trained_on_by_name() -> None:
+    facts: dict[str, Any] = {"trust": CENTRAL, "budget": BUDGET, "relation": REPLACE, "sizes": [500]}
+    found = [choose(model(Squared(), 5), gram=np.eye(5), labelled=one, **facts) for one in (False, True)]
+    assert found[0] == found[1]
+    assert ["public labels are trained on by name" in one.reason for one in found] == [False, True]
+
+
 def test_a_public_matrix_is_used_wherever_its_dozen_steps_are_enough() -> None:
     def with_gram(objective: LinearObjective, n: int, trust: TrustModel | None = CENTRAL) -> Choice:
         budget = None if trust is None else BUDGET

@@ -142,7 +142,9 @@ def choose(
             return _long_steps(objective, clear, why, steps=steps)
     if trust is None:
         return _chosen("accelerated", "without privacy it needs the fewest rounds.", rounds=rounds)
-    return _chosen("accelerated", "no other was measured to do better on such data.", rounds=rounds)
+    by_name = "; public labels are trained on by name, as by 'semi-dp'" if labelled else ""
+    why = f"no other was measured to do better on such data{by_name}."
+    return _chosen("accelerated", why, rounds=rounds)
 
 
 def choose_for_network(

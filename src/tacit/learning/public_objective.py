@@ -223,6 +223,11 @@ class PublicObjective:
         return self._proximal(regularizer, w) if ridge is None else self._smooth(ridge, w, short)
 
     @property
+    def has_minimum(self) -> bool:
+        """Whether `fitted` finds one: the loss is known to be smooth."""
+        return math.isfinite(self.smoothness)
+
+    @property
     def smoothness(self) -> float:
         """Of the mean loss: of linear models that of a prediction, times the top eigenvalue of X^T X / m."""
         if not isinstance(self.objective, LinearObjective):

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -20,6 +21,7 @@ from tacit.learning import (
     Protection,
     PublicObjective,
     Records,
+    SemiLocalSGD,
     SemiPrivateSGD,
     Settings,
     Squared,
@@ -28,6 +30,7 @@ from tacit.learning import (
     train,
 )
 from tacit.learning.kinks import Absolute
+from tacit.learning.networks import NetworkObjective
 from tacit.learning.preparation import prepare
 from tacit.learning.training import silos_for
 from tacit.means import GaussianNoise
@@ -38,6 +41,7 @@ from tests.learning.attacks import LOOSE, Canary, canaries, stands_and_half_the_
 D = 6
 OBJECTIVE = LinearObjective(loss=Squared(), features=D)
 BUDGET = PrivacyBudget(1.0, 1e-5)
+PLAIN: dict[str, Any] = {"metric": "plain", "step_size": 0.1}
 PAPER: dict[str, Any] = {"metric": "plain", "start": "given", "public_norm": "raw", "step_size": 1.0}
 """One step is the gradient itself."""
 
@@ -349,6 +353,22 @@ def test_what_it_is_not_for_is_refused_before_anything_is_asked() -> None:
     kinked = LinearObjective(loss=Absolute(smoothing=math.inf), features=D, feature_norm=1.0)
     with pytest.raises(ParameterError, match="has a kink"):
         prepare(settings(public, objective=kinked), [500])
+
+
+@pytest.mark.parametrize("warm", [SemiPrivateSGD(**PLAIN, start="warm"), SemiLocalSGD(start="warm")])
+def test_a_public_minimum_that_nothing_finds_is_refused_before_anything_is_spent(warm: Any) -> None:
+    """A run of it would fail once its budget is reserved; where nobody asks for it, it starts elsewhere."""
+    kinked = LinearObjective(loss=Absolute(smoothing=math.inf), features=D, feature_norm=1.0)
+    network = NetworkObjective(loss=Logistic(), features=D, hidden=3, outputs=1, activation="tanh")
+    local = {"trust": TrustModel.LOCAL, "budget": PrivacyBudget(8.0)} if warm.pure_noise else {}
+    for objective in (kinked, network):
+        known = PublicObjective(objective, records(5))
+        chosen = replace(settings(None, algorithm=warm, **local), objective=objective, public=known)
+        with pytest.raises(ParameterError, match="start must be 'given' where the loss has a kink"):
+            prepare(chosen, [500])
+        here = replace(chosen, algorithm=msgspec.structs.replace(warm, start=None, rounds=3))
+        silos = make_silos([records(500)], objective, trusts_server=not warm.pure_noise, seed=1)
+        assert np.isfinite(train(in_process(silos, seed=1), here).w).all()
 
 
 def test_its_bound_is_that_of_plain_steps_and_public_records_lower_it() -> None:

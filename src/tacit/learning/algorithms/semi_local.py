@@ -11,6 +11,7 @@ import numpy as np
 from tacit.errors import ParameterError, check_choice, check_non_negative, check_probability
 from tacit.federation import Ask, Disjoint, Step
 from tacit.learning.algorithms.base import Follow, Kinds, Method, Problem, check_optional
+from tacit.learning.algorithms.warm import Start, check_start, check_warm, first_point
 from tacit.learning.public_objective import PublicObjective
 from tacit.means import PrivUnitGMean, PrivUnitMean
 from tacit.mechanisms import HIGHEST_UNIT_LEVEL, LOWEST_LEVEL
@@ -22,7 +23,6 @@ __all__ = ["SemiLocalSGD"]
 
 Randomizer = Literal["privunit", "privunit-g"]
 PublicScale = Literal["raw", "match"]
-Start = Literal["warm", "given"]
 
 _STEPS = 200
 """Of a pass on private records, where nobody says how many: more take longer, and gain little."""
@@ -52,7 +52,7 @@ class SemiLocalSGD(Method, frozen=True, kw_only=True, tag="semi-ldp"):
         public_scale: "raw" takes public gradients as they are; "match" scales each to the norm of a private
             report, which is known without data.
         start: "warm" starts at the minimum on public records, as `SemiPrivateSGD` does; "given" where the run
-            starts. None is "warm" for linear models with public records.
+            starts. None is "warm" for linear models with public records and a smooth loss.
         step_size: eta; None minimises the error bound.
         average: Share of the last points that are averaged, in (0, 1]; 1 is what the theory averages.
         mu: Strong convexity to count on; > 0 takes steps 2 / (mu (t + 2)) and weights t + 1, and neither
@@ -78,8 +78,7 @@ class SemiLocalSGD(Method, frozen=True, kw_only=True, tag="semi-ldp"):
         super().__post_init__()
         check_choice("randomizer", self.randomizer, get_args(Randomizer))
         check_choice("public_scale", self.public_scale, get_args(PublicScale))
-        if self.start is not None:
-            check_choice("start", self.start, get_args(Start))
+        check_start(self.start)
         check_optional(step_size=self.step_size)
         check_probability("average", self.average, low_open=True)
         check_non_negative("mu", self.mu)
@@ -121,19 +120,14 @@ class SemiLocalSGD(Method, frozen=True, kw_only=True, tag="semi-ldp"):
         return float(problem.diameter**2 / (2 * eta) + eta * (counts @ moments) / 2) / total
 
     def check(self, problem: Problem, rounds: int) -> None:  # noqa: ARG002 - as algorithms define it
-        """Refuse a public minimum of no public records; that a pass has so many rounds, its plan sees to."""
-        if self.start == "warm" and problem.public is None:
-            raise ParameterError("start must be 'given' without public records with labels, got 'warm'.")
+        """Refuse a public minimum that there is none of; that a pass has so many rounds, its plan sees to."""
+        check_warm(self.start, problem)
 
     def run(
         self, ask: Ask, w: Array, *, problem: Problem, rounds: int, prox: Regularizer, follow: Follow
     ) -> Array:
         """Run on an `ask` and return the averaged parameters."""
-        if problem.public is not None and (
-            self.start == "warm" or (self.start is None and problem.features > 0)
-        ):
-            w = problem.public.fitted(start=w)
-            w = w if math.isfinite(prox.value(w)) else prox(1.0, w)
+        w = first_point(self.start, problem, w, prox)
         private, public = self._counts(problem, rounds)
         stream = PublicStream(0, 0, purpose="the order of semi-ldp")
         taken = iter(np.array_split(stream.permutation(len(problem.public or ())), max(public, 1)))

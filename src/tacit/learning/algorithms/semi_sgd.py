@@ -15,6 +15,7 @@ from tacit.federation import Ask, Batch, Full
 from tacit.learning.algorithms.accelerated import ac_sa, convex_nu
 from tacit.learning.algorithms.base import Follow, Kinds, Method, Problem, check_optional
 from tacit.learning.algorithms.preconditioned import STEADY, Curvature
+from tacit.learning.algorithms.warm import Start, check_start, check_warm, first_point
 from tacit.learning.moments import MOST_FEATURES
 from tacit.learning.public_objective import PublicNorm, PublicObjective
 from tacit.means.public import optimal_private_weight
@@ -23,7 +24,6 @@ from tacit.numerics import Array, Regularizer
 __all__ = ["SemiPrivateSGD"]
 
 _WEIGHTS = ("records", "auto")
-_STARTS = ("warm", "given")
 _METRICS = ("public", "plain")
 _FLATTER = 0.6
 """Share of the largest curvature of a loss of classes that steps count on."""
@@ -47,7 +47,8 @@ class SemiPrivateSGD(Method, frozen=True, kw_only=True, tag="semi-dp"):
         public_norm: What becomes of public gradients: "clip" clips them as private ones are, "rescale" makes
             all of them that long, "raw" leaves them.
         start: "warm" starts at the minimum on public records, with the squared penalty that does best on
-            records left out; "given" where the run starts. None is "warm" for linear models.
+            records left out; "given" where the run starts. None is "warm" for linear models
+            with a smooth loss.
         metric: "public" takes steps in the metric of the second moment of public features, "plain" in none.
             None is "public" for linear models.
         step_size: eta; None is 1 in the public metric, else min(1/beta, D / (V sqrt(R))).
@@ -62,7 +63,7 @@ class SemiPrivateSGD(Method, frozen=True, kw_only=True, tag="semi-dp"):
     public_batch: int | None = None
     weight: float | Literal["records", "auto"] = "records"
     public_norm: PublicNorm = "clip"
-    start: Literal["warm", "given"] | None = None
+    start: Start | None = None
     metric: Literal["public", "plain"] | None = None
     step_size: float | None = None
     damping: float | None = None
@@ -86,8 +87,7 @@ class SemiPrivateSGD(Method, frozen=True, kw_only=True, tag="semi-dp"):
                 "private records and not use them; `PublicObjective.minimum` trains on public ones alone."
             )
         check_choice("public_norm", self.public_norm, ("raw", "clip", "rescale"))
-        if self.start is not None:
-            check_choice("start", self.start, _STARTS)
+        check_start(self.start)
         if self.metric is not None:
             check_choice("metric", self.metric, _METRICS)
         check_optional(step_size=self.step_size, damping=self.damping)
@@ -121,6 +121,7 @@ class SemiPrivateSGD(Method, frozen=True, kw_only=True, tag="semi-dp"):
     def check(self, problem: Problem, rounds: int) -> None:
         """Refuse a metric that there is none of, a batch that is too large, and steps of unknown length."""
         public = _known(problem)
+        check_warm(self.start, problem)
         check_count("public_batch", self.public_batch or 1, high=len(public))
         if self.weight == "auto":
             check_count("the number of public records that 'auto' weighs by", self._sizes(problem)[1], low=2)
@@ -139,9 +140,7 @@ class SemiPrivateSGD(Method, frozen=True, kw_only=True, tag="semi-dp"):
     ) -> Array:
         """Run on an `ask` and return the averaged parameters, or the last ones of accelerated steps."""
         public = _known(problem)
-        if self.start == "warm" or (self.start is None and problem.features > 0):
-            w = public.fitted(start=w)
-            w = w if math.isfinite(prox.value(w)) else prox(1.0, w)
+        w = first_point(self.start, problem, w, prox)
 
         def gradient(step: int, at: Array, radius: float) -> Array:
             private: Array
