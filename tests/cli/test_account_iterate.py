@@ -19,6 +19,7 @@ RUN = ["iterate", "--n", "1000", "--epochs", "50", "--delta", "1e-6"]
         (["--release", "last", "--order", "so"], 1.41329),
         (["--release", "last", "--order", "ig"], 2.00755),
         (["--release", "last", "--worst-case-order"], 2.00755),
+        (["--release", "last", "--neighbours", "zero-out"], 1.41329 / 2),
         (["--release", "last", "--private", "500"], 0.32617),
         (["--release", "epochs"], 2.21662),
         (["--release", "epochs", "--order", "so"], 9.75662),
@@ -68,6 +69,7 @@ def test_people_read_the_noise(capsys: pytest.CaptureFixture[str]) -> None:
     ("more", "code", "said"),
     [
         ([], 2, "give either --epsilon (a budget) or --noise"),
+        (["--noise", "1", "--neighbours", "add-remove"], 2, "neighbours must be replace-one or zero-out"),
         (["--noise", "1", "--epsilon", "1"], 2, "give either --epsilon (a budget) or --noise"),
         (["--epsilon", "0"], 2, "epsilon must be a finite number > 0, got 0.0"),
         (["--noise", "0"], 2, "noise must be a finite number > 0, got 0.0"),

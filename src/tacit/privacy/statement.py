@@ -47,7 +47,7 @@ KINDS: dict[str, frozenset[str]] = {
     | {"seconds", "plot"},
     "account iterate": _PRICE
     | {"noise_multiplier", "n", "epochs", "private", "release", "order", "worst_case_order"}
-    | {"step_times_smoothness", "loss", "placement"},
+    | {"step_times_smoothness", "loss", "placement", "neighbours"},
     "account compose": _PRICE | {"neighbours", "releases"},
     "account calibrate": _ROUNDS
     | {"noise_multiplier", "local_epsilon", "budget_epsilon", "trust", "n", "mechanism"},

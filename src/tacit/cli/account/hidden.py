@@ -11,6 +11,7 @@ from tacit.cli.account.options import Delta
 from tacit.cli.account.output import print_price, rounded_up
 from tacit.cli.choices import OneOf
 from tacit.cli.flags import takes
+from tacit.cli.neighbours import RelationOption, neighbours_named
 from tacit.cli.output import JsonFlag
 from tacit.errors import ParameterError, check_count, check_non_negative, check_positive
 
@@ -90,6 +91,7 @@ class IterateFlags:
             "--worst-case-order", help="Protect every record in every order, not on average over orders."
         ),
     ] = False
+    neighbours: RelationOption = "replace-one"
     json: JsonFlag = False
 
     def facts(self) -> dict[str, Any]:
@@ -110,6 +112,11 @@ class IterateFlags:
             _check_hidden(self.release, self.step_times_smoothness, self.loss)
         if self.noise is not None:
             check_positive("noise", self.noise)
+        if self.neighbours == "add-remove":
+            raise ParameterError(
+                "neighbours must be replace-one or zero-out for a run whose number of steps is public, got "
+                "add-remove."
+            )
         return {
             "n": self.n,
             "epochs": self.epochs,
@@ -120,6 +127,7 @@ class IterateFlags:
             "placement": self.placement,
             "step_times_smoothness": self.step_times_smoothness,
             "loss": self.loss,
+            "neighbours": self.neighbours,
         }
 
     @property
@@ -138,7 +146,7 @@ def iterate(flags: IterateFlags) -> None:
     """Price shuffled gradient descent that releases only some of its iterates.
 
     The noise multiplier is the standard deviation of a step's noise over the bound on the norm of a record's
-    gradient; replacing the record moves that gradient by twice the bound.
+    gradient; replacing the record moves that gradient by twice the bound, blanking it out by the bound.
     """
     from tacit.privacy import PrivacyBudget, calibrate, guarantee
 
@@ -178,17 +186,19 @@ def iterate(flags: IterateFlags) -> None:
 
 def event_of(asked: dict[str, Any]) -> Event:
     """Return the run, from the facts that an answer holds."""
-    from tacit.privacy import Iteration, Order, Placement, Release
+    from tacit.privacy import Iteration, Order, Placement, Relation, Release
 
-    convex = asked["loss"] == "convex"
+    convex, neighbours = asked["loss"] == "convex", neighbours_named(asked["neighbours"])
     # An event's noise is over the sensitivity, which under replace-one is twice the bound.
+    moved = 2 if neighbours.relation is Relation.REPLACE_ONE else 1
     return Iteration(
-        asked["noise_multiplier"] / 2,
+        asked["noise_multiplier"] / moved,
         asked["n"],
         asked["epochs"],
         None if asked["private"] == asked["n"] else asked["private"],
         Order(asked["order"]),
         Release(asked["release"]),
+        neighbours,
         step_times_smoothness=asked["step_times_smoothness"],
         convex=convex,
         clip_safe=convex,
