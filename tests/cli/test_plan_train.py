@@ -15,6 +15,13 @@ FACTS = ["plan", "train", "--silos", "25", "--records", "347", "--dim", "50"]
 PRIVATE = [*FACTS, "--epsilon", "1", "--delta", "1e-6"]
 
 
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plan with five algorithms: what a test asks is not about the others, which take their time."""
+    names = ("minibatch", "accelerated", "ftrl", "local", "sign-vote")
+    monkeypatch.setattr("tacit.planning.train.ALGORITHMS", {name: ALGORITHMS[name] for name in names})
+
+
 def answer(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     assert main([*arguments, "--json"]) == 0
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
@@ -54,6 +61,7 @@ def test_algorithms_for_programs(arguments: list[str], capsys: pytest.CaptureFix
             assert one["algorithm"]["algorithm"] == one["name"]
 
 
+@pytest.mark.usefixtures("few")
 def test_behind_a_shuffler_it_says_what_parties_with_one_record_each_would_get(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -80,6 +88,7 @@ def test_a_table_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     assert "local: how far silos drift apart is not in its bound." in said
 
 
+@pytest.mark.usefixtures("few")
 def test_delta_is_made_from_the_records(capsys: pytest.CaptureFixture[str]) -> None:
     assert answer([*FACTS, "--epsilon", "1"], capsys)["problem"]["delta"] == 347**-2
 
@@ -105,6 +114,7 @@ def test_bad_questions(arguments: list[str], message: str, capsys: pytest.Captur
     assert message in " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.usefixtures("few")
 def test_where_only_sums_are_seen_bounds_are_nearly_those_of_a_trusted_server(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
