@@ -22,6 +22,8 @@ from tacit.means import (
     MomentKind,
     NoNoise,
     Round,
+    clip_bias,
+    clip_variance,
     error_under_moment,
     smoothed_influence,
 )
@@ -80,6 +82,17 @@ def test_the_bias_of_the_influence_is_bounded(order: float, smoothing: float) ->
         assert np.max(mass * counted**2) <= bound.variance * (1 + 1e-12)
         if smoothing == 0 and order <= 3 and value == 2.0:
             assert np.max(mass * shift) >= 0.9 * bound.bias
+
+
+def test_what_an_estimator_is_off_by_may_go_with_the_sample() -> None:
+    """Variances of sums that may be tied add by their roots."""
+    mean, moment = MedianOfMeans(dim=2, groups=3, noise=GaussianNoise(0.5)), MomentBound(2, 1.0)
+    own = mean.error(30, Facts(radius=4.0))
+    assert own.bias > 0
+    bound = error_under_moment(mean, 30, moment, radius=4.0, ball="linf")
+    sampled = clip_variance(moment, 4.0 * math.sqrt(2)) / 30
+    assert bound.variance == pytest.approx(own.variance + (math.sqrt(sampled) + own.bias) ** 2)
+    assert bound.bias == pytest.approx(own.bias + clip_bias(moment, 4.0))
 
 
 def test_an_outlier_counts_no_more_than_the_influence_and_a_bad_row_not_at_all() -> None:

@@ -31,10 +31,11 @@ from tacit.learning import (
 from tacit.learning.algorithms.clipped_ac_sa import clipped_ac_sa_bound, clipped_ac_sa_nu
 from tacit.learning.algorithms.clipped_prox_sgd import clipped_prox_sgd_bound
 from tacit.learning.algorithms.clipped_sgd import clipped_sgd, clipped_sgd_bound
+from tacit.learning.algorithms.heavy_tails import noise_at_one
 from tacit.learning.preparation import prepare
 from tacit.means import GaussianNoise, MomentBound
 from tacit.numerics import L1, Array, L2Ball, SquaredL2, Zero
-from tacit.privacy import Gaussian, PrivacyBudget, TrustModel, calibrate, epsilon_of
+from tacit.privacy import Gaussian, Neighbours, PrivacyBudget, Relation, TrustModel, calibrate, epsilon_of
 
 CENTRAL = TrustModel.CENTRAL
 METHODS: dict[str, Any] = {
@@ -422,6 +423,21 @@ def test_a_clip_that_is_given_is_taken_and_no_noise_hardly_clips() -> None:
         # No gradient is longer than its Lipschitz constant.
         bounded = heavy(4000, moment=moment, radius=0.5, lipschitz=0.5)
         assert kind().clip(bounded, 8) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("protection", "noises"),
+    [
+        (Protection(trust=CENTRAL, multiplier=1.5), 1.0),
+        (Protection(trust=TrustModel.LOCAL, multiplier=1.5), 3.0),  # every silo that is asked adds its own
+        # Four add a share of what two have together at least.
+        (Protection(trust=TrustModel.AGGREGATE, multiplier=1.5, silos=(50,) * 4, fewest=2), 2.0),
+        (Protection(trust=CENTRAL, neighbours=Neighbours(Relation.ZERO_OUT), multiplier=1.5), 0.25),
+    ],
+)
+def test_clips_count_on_the_noise_of_all_who_add_it(protection: Protection, noises: float) -> None:
+    problem = heavy(200, moment=MomentBound(2, 5.0), protection=protection, asked=3)
+    assert noise_at_one(problem, 40) == pytest.approx(noises * 10 * (2 * 1.5 / 40) ** 2)
 
 
 @pytest.mark.parametrize("trust", [TrustModel.LOCAL, TrustModel.CENTRAL, TrustModel.AGGREGATE])
