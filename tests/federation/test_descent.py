@@ -15,7 +15,7 @@ INDEX = np.array([[0, 1], [2, 0]])
 
 
 def rows(index: Array, w: Array) -> Array:
-    return w - POINTS[index]
+    return np.asarray(w - POINTS[index])
 
 
 def told(*_: Any, **__: Any) -> Array:
