@@ -46,8 +46,15 @@ def test_a_hidden_run_with_public_records_leaves_the_last_iterate_alone(
         assert "public records that the model was trained with are not protected" in claimed["sentence"]
     metrics = json.loads((folder / "metrics.json").read_text())
     assert not metrics["results"][0].get("trace")
-    assert "trace" not in (folder / "report.html").read_text()
     assert "exact noise goes with algorithms whose iterates are seen" in statement["notes"][-1]
+    report = (folder / "report.html").read_text()
+    assert "trace" not in report
+    assert "can change on every step inside the silo." in report
+    assert "A silo makes 20 passes by itself, and nothing but the point where it ends may leave it" in report
+    protected, limits = report[: report.index("Not protected")], report[report.index("Not protected") :]
+    assert "it may show any of them" in limits
+    assert "it may show any of them" not in protected
+    assert "noise 'discrete-gaussian' is exact" not in report  # which these methods do not take
     assert main(["account", "verify", str(folder / "statement.json")]) == 0
 
 
@@ -61,6 +68,44 @@ def test_simulations_on_public_data_have_no_trace_either(
         metrics = json.loads((Path(found["run"]) / "metrics.json").read_text())
         traces.append(metrics["results"][0].get("trace") or [])
     assert [len(trace) for trace in traces] == [0, 2]
+
+
+def test_a_preview_promises_nothing_by_numbers_that_say_nothing(
+    table: Path,  # noqa: F811
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    arguments = ["--data", str(table), *TRAIN, "--algorithm", "dp-shuffle", "--dry-run"]
+    code, out, _ = run(arguments, tmp_path, capsys)
+    (row,) = [line.split() for line in out.splitlines() if line.startswith("local  dp-shuffle")]
+    assert (code, row[-2:]) == (0, ["none", "none"])  # an error of one mean, and a bound of one silo
+    assert "dp-shuffle: A silo makes 20 passes by itself" in out
+    code, out, _ = run([*arguments, "--json"], tmp_path, capsys)
+    assert (code, json.loads(out)["runs"][0]["gradient_error"]) == (0, None)
+
+
+def test_labels_that_nothing_trains_on_are_named(
+    table: Path,  # noqa: F811
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    arguments = ["--data", str(table), *TRAIN, "--public", str(public_file(table)), "--dry-run"]
+    said = "does not train on their labels, as --algorithm semi-dp would"
+    for name, unused in (("whitened", True), ("semi-dp", False)):
+        code, out, _ = run([*arguments, "--algorithm", name], tmp_path, capsys)
+        assert (code, said in " ".join(out.split())) == (0, unused), name
+
+
+def test_reports_of_semi_ldp_speak_of_no_noise_on_sums(
+    table: Path,  # noqa: F811
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = results(["--data", str(table), *TRAIN, "--algorithm", "semi-ldp"], tmp_path, capsys)
+    report = (Path(found["run"]) / "report.html").read_text()
+    assert "by drawing at random what each record reports." in report
+    assert "noise with a standard deviation" not in report
+    assert "noise 'discrete-gaussian' is exact" not in report
 
 
 @pytest.mark.parametrize(

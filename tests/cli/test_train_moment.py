@@ -78,7 +78,11 @@ def test_every_trust_model_trains(trust: str, table: Path, capsys: pytest.Captur
 def test_help_and_report_speak_of_moments(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "--help"]) == 0
     assert "--moment" in capsys.readouterr().out
-    assert main(f"{WORDS} --moment 4:10 --rounds 2 --name q --seed 0".split()) == 0
+    for more in ("--dry-run", ""):
+        assert main(f"{WORDS} --moment 4:10 --rounds 2 --name q --seed 0 {more}".split()) == 0
+        said = " ".join(capsys.readouterr().out.split())
+        assert "if it is not, the model is worse, and the guarantee the same" in said
+        assert "Columns that nothing describes are numbers (a, b)" in said
     assert "stated to be at most 10" in Path("runs/q/report.html").read_text()
     Path("job.toml").write_text(
         'data = "t.csv"\nlabel = "y"\ntask = "regression"\nmoment = "4:10"\nrounds = 2\nseed = 0\n'

@@ -18,7 +18,8 @@ __all__ = ["show_preview"]
 def show_preview(job: Job, ledgers: Ledgers | None, *, json: bool) -> None:
     """Print what a job would do and cost; nothing is written, asked or spent."""
     from tacit.privacy.statement import About
-    from tacit.reports.tables import format_bits, why_chosen
+    from tacit.reports.statement import without_bounds
+    from tacit.reports.tables import format_bits, unused_labels, why_chosen
 
     runs = job.preview(ledgers=ledgers)
     sizes, names = job.data.sizes, job.data.silo_names
@@ -43,7 +44,8 @@ def show_preview(job: Job, ledgers: Ledgers | None, *, json: bool) -> None:
     most = "" if min(sizes) == max(sizes) else f" to {max(sizes):,}"
     size = "" if job.hides_sizes else f", each trains on {min(sizes):,}{most} {unit}"
     scaled = "" if public is None else f", scaled by {public:,} public records"
-    print_text(f"{job.config.source}: {len(names)} silos{size}; {job.data.X.shape[1]} features{scaled}")
+    silos = "1 silo" if len(names) == 1 else f"{len(names)} silos"
+    print_text(f"{job.config.source}: {silos}{size}; {job.data.X.shape[1]} features{scaled}")
     print_text(f"loss: {job.loss.words}")
     if job.config.moment is not None:
         print_text(f"moment of gradients: {job.config.moment}; numbers are as they stand, without bounds")
@@ -61,8 +63,8 @@ def show_preview(job: Job, ledgers: Ledgers | None, *, json: bool) -> None:
             *_price(one.guarantee),
             f"{one.noise_multiplier:.4g}",
             "hidden" if one.bits_per_silo is None else format_bits(one.bits_per_silo),
-            f"{100 * one.gradient_error:.3g} %",
-            f"{one.error_bound:.3g}",
+            "none" if one.gradient_error is None else f"{100 * one.gradient_error:.3g} %",
+            f"{one.error_bound:.3g}" if math.isfinite(one.error_bound) else "none",
         )
         for one in runs
     ]
@@ -77,7 +79,16 @@ def show_preview(job: Job, ledgers: Ledgers | None, *, json: bool) -> None:
         print_text(f"{name}: its bound is on the {bounded} of the loss, and says nothing of the excess.")
     for trained, count in {(one.algorithm, one.trained_with) for one in runs if one.trained_with}:
         print_text(f"{trained}: trains on {count:,} public records besides, which nothing protects.")
-    for line in why_chosen((one.trust, one.algorithm, one.algorithm_reason) for one in runs):
+    sample = job.data.sample
+    for line in (
+        *_about_inside(runs),
+        *why_chosen((one.trust, one.algorithm, one.algorithm_reason) for one in runs),
+        *unused_labels(
+            ((one.algorithm, one.trained_with) for one in runs),
+            labelled=sample is not None and sample.y is not None,
+        ),
+        *without_bounds(job.config.stated, job.data.assumed),
+    ):
         print_text(line)
     for one in runs:
         if one.noise_share is not None:
@@ -94,6 +105,14 @@ def show_preview(job: Job, ledgers: Ledgers | None, *, json: bool) -> None:
             print_text(f"\n{alone}{which}: {one.guarantee_alone}")
     accounts = "no ledger would count it" if ledgers is None else "its ledgers have that much left"
     print_text(f"\nNothing was spent; {accounts}.")
+
+
+def _about_inside(runs: Sequence[PlannedRun]) -> list[str]:
+    """Say what silos do unseen, by algorithm."""
+    from tacit.reports.inside import hidden_words
+
+    found = {one.algorithm: hidden_words(one.plan) for one in runs}
+    return [f"{name}: {said}" for name, said in found.items() if said]
 
 
 def _show_means(runs: Sequence[PlannedRun]) -> None:

@@ -25,7 +25,9 @@ def show_result(result: JobResult, folder: Path, *, roster: Path | None = None) 
     keys = "" if roster is None else f"--keys {roster} "
     from tacit.privacy.paragraphs import paragraphs
     from tacit.reports import baseline_of, guarantees_about, left_out, result_rows, silo_words
-    from tacit.reports.tables import metric_of, why_chosen
+    from tacit.reports.inside import hidden_words
+    from tacit.reports.statement import without_bounds
+    from tacit.reports.tables import metric_of, unused_labels, why_chosen
 
     rows = result_rows(result)
     metric = metric_of(result)
@@ -35,7 +37,18 @@ def show_result(result: JobResult, folder: Path, *, roster: Path | None = None) 
     print_text(f"{result.job.source}: {silo_words(result)}")
     print_table(columns, cells, right=columns[2:])
     runs = ((one.trust, one.trained.algorithm, one.trained.algorithm_reason) for one in result.results)
-    about = why_chosen(runs)
+    trained = [(one.trained.algorithm, one.trained) for one in result.results]
+    inside = {name: hidden_words(found.plan) for name, found in trained}
+    sample = result.facts.sample
+    about = [
+        *why_chosen(runs),
+        *(f"{name}: {words}" for name, words in inside.items() if words),
+        *unused_labels(
+            ((name, found.trained_with) for name, found in trained),
+            labelled=sample is not None and sample.y is not None,
+        ),
+        *without_bounds(result.job.stated, result.facts.assumed),
+    ]
     if result.job.leaves_out_central:
         about.append("central is left out: no server sees the steps inside silos, to add noise to them.")
     clips = {one.trust: one.trained.clip for one in result.results if one.trained.clip is not None}

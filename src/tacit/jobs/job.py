@@ -129,7 +129,9 @@ class Job:
             rounds=prepared.rounds,
             noise_multiplier=prepared.noise_multiplier,
             means=prepared.means,
-            gradient_error=prepared.problem.noise_std / prepared.clip,
+            gradient_error=None
+            if shows_only_the_end(algorithm)
+            else prepared.problem.noise_std / prepared.clip,
             error_bound=algorithm.error_bound(prepared.problem, prepared.rounds),
             bits_per_silo=None if self.hides_sizes else planned_bits(prepared.plan, max(self.data.sizes)),
             bounded=algorithm.bounds if isinstance(algorithm, Method) else "excess",

@@ -144,7 +144,7 @@ class PlannedRun:
     rounds: int
     noise_multiplier: float
     means: tuple[PlannedMean, ...]
-    gradient_error: float
+    gradient_error: float | None
     error_bound: float
     bounded: str
     bits_per_silo: float | None

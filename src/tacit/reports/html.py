@@ -14,6 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from tacit.jobs import JobResult, TrustResult
 from tacit.privacy import Unit
 from tacit.privacy.paragraphs import paragraphs
+from tacit.reports.inside import hidden_words, hides_by
 from tacit.reports.plots import draw_loss_per_round, draw_score_against_epsilon, draw_score_per_round
 from tacit.reports.score_section import score_section
 from tacit.reports.statement import (
@@ -124,7 +125,7 @@ def render(result: JobResult, *, run: str, created: datetime) -> str:
         classes=_legend(result),
         assumptions=main.guarantee.assumptions if private else (),
         protects=_protects(main) if private else (),
-        limits=_limits(result) if private else (),
+        limits=_limits(result, main) if private else (),
         notes=notes_of(result),
         settings=result.job.to_toml(),
         delta=format_delta(result.delta),
@@ -234,7 +235,10 @@ def _protects(main: TrustResult) -> tuple[str, ...]:
         "central": "the model after every round, and whatever is computed from it later. The server sees "
         "exact sums and must be trusted",
     }[main.trust]
-    noise, clip = main.trained.noise_multiplier, main.trained.clip
+    plan, clip = main.trained.plan, main.trained.clip
+    hidden = hides_by(
+        plan, noise=main.trained.noise_multiplier, rounds=main.trained.rounds, unit=neighbours.unit
+    )
     chosen = "" if clip is None else f" to {clip:.4g}, which a first noisy histogram has chosen"
     alone: tuple[str, ...] = ()
     if (weaker := main.guarantee_alone) is not None:
@@ -245,9 +249,8 @@ def _protects(main: TrustResult) -> tuple[str, ...]:
         f"Each single {whose}, in every silo.",
         f"Against anybody who sees {seen}.",
         *alone,
-        f"By clipping what each {neighbours.unit} adds to a gradient{chosen}, and by noise with a standard "
-        f"deviation of {noise:.4g} times what one {neighbours.unit} can change, in each of "
-        f"{main.trained.rounds:,} rounds.",
+        f"By clipping what each {neighbours.unit} adds to a gradient{chosen}, and {hidden}.",
+        *((inside,) if (inside := hidden_words(plan)) else ()),
     )
 
 
@@ -260,7 +263,7 @@ def _with_whom(main: TrustResult) -> str:
     )
 
 
-def _limits(result: JobResult) -> tuple[str, ...]:
+def _limits(result: JobResult, main: TrustResult) -> tuple[str, ...]:
     """Say what no guarantee here covers."""
     several = (
         "Somebody with several records is protected less: with k records, epsilon counts k times and delta "
@@ -270,9 +273,22 @@ def _limits(result: JobResult) -> tuple[str, ...]:
     )
     public = "Names and numbers" if None in units_per_silo(result) else "Names, numbers and sizes"
     return (
+        *_public_records(result, main),
         several,
         "What is true of everybody is not hidden: a model that finds a habit to be risky says so of people "
         "who took no part as well.",
         "Other releases from the same data add to the price, and timing, poisoned data or stolen files are "
         f"outside any of these numbers. {public} of silos count as public.",
     )
+
+
+def _public_records(result: JobResult, main: TrustResult) -> tuple[str, ...]:
+    """Say which records of others the model may show, where there are any."""
+    if main.trained.trained_with:
+        return (
+            f"The {main.trained.trained_with:,} public records that the model was trained with: it may show "
+            "any of them.",
+        )
+    if result.facts.sample is not None:
+        return ("The public records that features are scaled by: the model shows means and spreads of them.",)
+    return ()

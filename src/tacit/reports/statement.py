@@ -12,12 +12,13 @@ from msgspec import UNSET
 
 from tacit.errors import printable
 from tacit.jobs import JobResult, TrustResult
-from tacit.learning.fitting import shows_only_the_end
+from tacit.means import MomentBound
 from tacit.privacy import Guarantee
 from tacit.privacy.guarantee import factor_of
 from tacit.privacy.run_clauses import OPEN, SCORED, SIMULATED, compared_note
 from tacit.privacy.signed import TRUSTED_SIGNER, ClaimSignature
 from tacit.privacy.statement import About, DataFacts, OpenModel, Statement, digest_of
+from tacit.reports.inside import hidden_words, offers_exact_noise
 
 __all__ = [
     "and_others",
@@ -33,6 +34,7 @@ __all__ = [
     "units_of_all",
     "units_per_silo",
     "who_sees_one",
+    "without_bounds",
 ]
 
 _UP = 1 + 1e-9  # 1 / 1e-5 falls short of 100,000 by rounding alone
@@ -160,7 +162,7 @@ def notes_of(result: JobResult) -> list[str]:
     notes = [_sentence(note) for note in result.facts.notes] if result.facts.public else []
     if not result.loss.is_default:
         notes.append(f"The loss is {result.loss.words}.")
-    notes += _without_bounds(result)
+    notes += without_bounds(result.job.stated, result.facts.assumed)
     if any(g.simulated for r in private for g in r.guarantees):
         notes.append(SIMULATED)
     if result.job.leaves_out_central:
@@ -174,16 +176,13 @@ def notes_of(result: JobResult) -> list[str]:
         notes.append(compared_note(released(result).trust))
     if not result.facts.public:
         notes.append(SCORED)
-    continuous = [
-        r for r in private if not r.trained.plan.exact and not all(g.simulated for g in r.guarantees)
-    ]
+    plans = [r.trained.plan for r in private if not all(g.simulated for g in r.guarantees)]
+    continuous = [plan for plan in plans if not plan.exact]
     if continuous:
-        hides = all(shows_only_the_end(r.trained.algorithm) for r in continuous)
-        exact = (
-            "exact noise goes with algorithms whose iterates are seen"
-            if hides
-            else "noise 'discrete-gaussian' is exact"
-        )
+        exact = "noise 'discrete-gaussian' is exact"
+        if not all(map(offers_exact_noise, continuous)):
+            seen = " whose iterates are seen" if all(map(hidden_words, continuous)) else ""
+            exact = f"exact noise goes with {'' if seen else 'other '}algorithms{seen}"
         notes.append(
             "The noise is continuous and computed in floating point, whose rounding the guarantee does not "
             f"cover; {exact}."
@@ -268,9 +267,16 @@ def build_statement(
     )
 
 
-def _without_bounds(result: JobResult) -> list[str]:
-    """Say what a run with a stated moment did not need, and which columns nobody had described."""
-    moment, numbers = result.job.stated, result.facts.assumed
+def without_bounds(moment: MomentBound | None, numbers: Sequence[str]) -> list[str]:
+    """Say what a run with a stated moment does not need, and which columns nobody has described.
+
+    Args:
+        moment: What is stated; None where columns have bounds.
+        numbers: Names of columns without a description.
+
+    Returns:
+        Whole sentences; none without a moment.
+    """
     if moment is None:
         return []
     said = [

@@ -29,6 +29,7 @@ __all__ = [
     "result_rows",
     "results_json",
     "silo_words",
+    "unused_labels",
     "why_chosen",
 ]
 
@@ -149,6 +150,21 @@ def why_chosen(runs: Iterable[tuple[str, str, str]]) -> list[str]:
         if reason != NAMED:
             found.setdefault((algorithm, reason), []).append(trust)
     return [f"{algorithm} for {', '.join(who)}: {why}" for (algorithm, why), who in found.items()]
+
+
+def unused_labels(runs: Iterable[tuple[str, int]], *, labelled: bool) -> list[str]:
+    """Return which algorithms did not train on the labels that public records have, a sentence each.
+
+    Args:
+        runs: Algorithm and number of public records that it trains on.
+        labelled: Whether there are public records with labels.
+    """
+    names = dict.fromkeys(name for name, count in runs if not count) if labelled else {}
+    return [
+        f"{name} scales features by the public records and does not train on their labels, as "
+        "--algorithm semi-dp would."
+        for name in names
+    ]
 
 
 def result_rows(result: JobResult) -> list[Row]:
