@@ -66,6 +66,8 @@ def test_a_table_without_description_trains_predicts_and_is_verified(
     wanted = frame.a * weights["a"] + frame.b * weights["b"] + shown["intercept"]
     np.testing.assert_allclose(predicted[10:], wanted, rtol=1e-9)
     assert predicted[[3, 9]].isna().all()  # a record that counted as zero has no prediction either
+    assert main(["predict", "runs/r", "t.csv", "--out", "p.csv"]) == 0
+    assert "there is no prediction" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize("trust", ["local", "central", "aggregate", "shuffle", "none"])

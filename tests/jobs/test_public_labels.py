@@ -81,9 +81,12 @@ def test_an_algorithm_that_needs_labels_is_refused_without(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("50,sick,30\n", "label column 'ill' has 1 cells that do not fit, such as 'sick'.*one of well, ill"),
-        ("50,,30\n", "label column 'ill' has 1 cells that do not fit"),
-        ("500,ill,30\n", "column 'age' has 0 cells of unknown categories and 1 outside"),
+        (
+            "50,sick,30\n",
+            "label column 'ill' has 1 cell not of its description, such as 'sick'.*well, ill",
+        ),
+        ("50,,30\n", "label column 'ill' has 1 cell not of its description"),
+        ("500,ill,30\n", "column 'age' has 1 cell outside the bounds"),
     ],
 )
 def test_records_that_do_not_fit_are_named(line: str, message: str, tmp_path: Path) -> None:

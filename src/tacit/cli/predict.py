@@ -55,7 +55,7 @@ def predict(
         return
     print_text(f"{table}: {len(frame):,} records, scored by {model.run} into {out}")
     if unfit is not None and unfit.to_numpy().any():
-        _say_unfit(unfit)
+        _say_unfit(unfit, model)
 
 
 def _check_out(out: Path, table: Path) -> None:
@@ -93,8 +93,13 @@ def _write(scored: pd.DataFrame, out: Path) -> None:
         ) from error
 
 
-def _say_unfit(unfit: pd.DataFrame) -> None:
-    """Say which cells did not fit, by column."""
+def _say_unfit(unfit: pd.DataFrame, model: TrainedModel) -> None:
+    """Say which cells did not fit, by column, and what becomes of them."""
+    from tacit.data import Unbounded
+
+    described = {} if model.columns is None else model.columns.columns
+    unbounded = any(isinstance(column, Unbounded) for column in described.values())
+    more = " Where a column without bounds says nothing of one, there is no prediction." if unbounded else ""
     found = unfit[unfit.any(axis=1)]
     columns = ("column", "missing", "unknown category", "outside its bounds")
     rows = [(name, *(f"{count:,}" for count in row)) for name, row in found.iterrows()]
@@ -102,7 +107,8 @@ def _say_unfit(unfit: pd.DataFrame) -> None:
         to_error=False,
         label="note",
         text="some cells fit no description: a missing one counts as its column says, or as the middle of "
-        "the bounds, an unknown category as none, and a number outside its bounds as the nearer bound.",
+        "the bounds, an unknown category as none, and a number outside its bounds as the nearer bound."
+        f"{more}",
         colour="yellow",
     )
     print_table(columns, rows, right=columns[1:])

@@ -302,7 +302,10 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         _ = self.regularization()
         for name in self.options:
             if name in self.__struct_fields__:
-                raise ParameterError(f"options must not hold {name}, which is a setting of its own.")
+                raise ParameterError(
+                    f"options must not hold {name}, which is a setting of its own: "
+                    f"--{name.replace('_', '-')}, or in a file {name} = ... outside of [options]."
+                )
         _ = self.chosen
 
     def regularization(self, columns: Sequence[str] | None = None) -> Regularization:

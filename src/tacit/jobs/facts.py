@@ -136,9 +136,14 @@ def read_sample(file: Path, columns: data.ColumnsSpec, names: tuple[str, ...]) -
                     "decimal commas?"
                 )
             if row["unknown"] or row["outside"]:
+                count, what = (
+                    (row["unknown"], "of unknown categories")
+                    if row["unknown"]
+                    else (row["outside"], "outside the bounds")
+                )
                 raise DataError(
-                    f"column {column!r} has {row['unknown']} cells of unknown categories and "
-                    f"{row['outside']} outside the bounds: public records must fit the description."
+                    f"column {column!r} has {_cells(count)} {what}: public records must fit the description; "
+                    "`tacit data check` on their file says more."
                 )
         bound = np.ones(X.shape[1])
         y = _labels(frame, columns.label)
@@ -169,8 +174,13 @@ def _labels(
         allowed = f"a number from {label.lower:g} to {label.upper:g}"
     if wrong.any():
         raise DataError(
-            f"label column {column!r} has {int(wrong.sum())} cells that do not fit, such as "
+            f"label column {column!r} has {_cells(wrong.sum())} not of its description, such as "
             f"{shown(str(cells.iloc[int(np.argmax(wrong))]))}: each must be {allowed:.200}. Without the "
             "column, public records only scale features."
         )
     return y
+
+
+def _cells(count: int) -> str:
+    """Return how many cells there are, in words."""
+    return f"{count:,} cell{'' if count == 1 else 's'}"

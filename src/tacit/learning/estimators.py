@@ -284,6 +284,6 @@ class FederatedLinearRegression(RegressorMixin, Federated):  # type: ignore[misc
             if (given := getattr(self, name)) is not None:
                 raise ParameterError(
                     f"{name} must be None with a moment, which is of gradients of features and targets as "
-                    f"they are, got {given!r:.80}."
+                    f"they are, got a {type(given).__name__}."
                 )
         return LinearTask.raw(X.shape[1], loss=loss)

@@ -33,7 +33,7 @@ from tacit.learning.objective import LinearShape
 from tacit.learning.quorum import asked_silos, least_arrivals
 from tacit.learning.round_errors import errors_of, multiplier_of
 from tacit.learning.settings import NOISES, Settings
-from tacit.numerics import ElasticNet, Regularizer, Zero
+from tacit.numerics import Composite, ElasticNet, L2Ball, Regularizer, Zero
 from tacit.privacy import Gaussian, Neighbours, Relation, TrustModel, calibrate, meets
 
 __all__ = ["PlannedMean", "Prepared", "at_clip", "choose_rounds", "penalised", "prepare"]
@@ -185,11 +185,26 @@ def _check_penalty(settings: Settings) -> None:
         others = [
             name for name, kind in ALGORITHMS.items() if not kind().why_no_regularizer(settings.objective)
         ]
-        of_moment = "" if settings.moment is None else ", in which a moment has to hold"
+        given = "got " + _in_words(settings.regularizer)
+        if settings.moment is not None:
+            given += ", in which a moment has to hold"
         raise ParameterError(
-            f"the algorithm {algorithm_name(algorithm)!r} takes no penalty and no domain, got "
-            f"{settings.regularizer!r}{of_moment}: {reason}; these take one: {', '.join(others)}."
+            f"the algorithm {algorithm_name(algorithm)!r} takes no penalty and no domain, "
+            f"{given}: {reason}; these take one: {', '.join(others)}."
         )
+
+
+def _in_words(regularizer: Regularizer) -> str:
+    """Return a penalty as it is given: what is 0 or absent says nothing."""
+    if not isinstance(regularizer, Composite):
+        return repr(regularizer)
+    penalties = {name: getattr(regularizer, name) for name in ("l1", "l2", "group_lasso")}
+    parts = [f"{name}={value!r}" for name, value in penalties.items() if value]
+    if isinstance(regularizer.domain, L2Ball):
+        parts.append(f"a ball of radius {regularizer.domain.radius:g}")
+    elif regularizer.domain is not None:
+        parts.append(repr(regularizer.domain))
+    return " and ".join(parts)
 
 
 def _check_public(settings: Settings) -> None:

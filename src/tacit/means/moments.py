@@ -80,10 +80,10 @@ class MomentBound(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         settle(self)
-        check_finite("order", self.order)
+        check_finite("the order of a moment", self.order)
         if not self.order > 1:
             raise ParameterError(f"the order of a moment must be above 1, got {self.order!r}.")
-        check_positive("value", self.value)
+        check_positive("the value of a moment", self.value)
         if not isinstance(self.kind, MomentKind):
             raise ParameterError(f"kind must be a MomentKind, got {self.kind!r}.")
 

@@ -51,7 +51,7 @@ class GramMethod(Method, frozen=True, kw_only=True, tag=None):
             raise ParameterError(
                 "a Gram matrix needs a linear model with 1 to "
                 f"{MOST_FEATURES} features of known norm, got {problem.features} of norm at most "
-                f"{problem.feature_norm!r}."
+                f"{problem.feature_norm!r}; bounds make it known, and a moment does not."
             )
 
     def _asked(

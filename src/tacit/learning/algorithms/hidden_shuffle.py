@@ -278,14 +278,15 @@ def _check_problem(problem: Problem) -> None:
         raise other_loss(problem, needs=f"{hides} a smooth loss", why="give one with a kink a smoothing > 0")
     if not math.isfinite(problem.feature_norm):
         raise ParameterError(
-            f"{hides} a finite feature_norm: the smoothness must be known for every possible record."
+            f"{hides} a finite feature_norm: the smoothness must be known for every possible record, which "
+            "bounds make so and a moment does not."
         )
     _ = problem.known_smoothness
     neighbours = problem.protection.neighbours
     if neighbours.unit is Unit.PERSON:
         raise ParameterError(
             f"{hides} records as units, got persons: the clipped mean of a person's gradients is that of no "
-            "convex loss."
+            "convex loss; the algorithm 'auto' protects persons."
         )
     if neighbours.relation is Relation.ADD_REMOVE:
         raise ParameterError(
