@@ -99,17 +99,13 @@ def choose_for_any_clip(settings: Settings, *, rounds: int | None = None) -> Cho
             "clip must be a number or None for a network whose algorithm is chosen by a rule, got 'auto': "
             "its steps are made for one clip; name the algorithm with its step_size."
         )
-    smooth, reason = (
-        math.isfinite(settings.smoothness),
-        "its steps go by the clip that a first round chooses.",
-    )
-    name = "accelerated" if smooth else "p-sgd"
-    if smooth and settings.moment is not None:
-        # The smoothness of a moment is far above that of most losses: momentum then gathers noise.
-        name, reason = (
-            "minibatch",
-            "beside a stated moment it was measured to do best with an automatic clip.",
-        )
+    name, reason = "p-sgd", "its steps go by the clip that a first round chooses."
+    if math.isfinite(settings.smoothness):
+        name = "accelerated"
+        if settings.moment is not None:
+            # The smoothness of a moment is far above that of most losses: momentum then gathers noise.
+            name = "minibatch"
+            reason = "beside a stated moment it was measured to do best with an automatic clip."
     algorithm = make_algorithm(name, rounds=rounds)
     return Choice(algorithm=algorithm, share=clip_share(algorithm), reason=reason)
 
