@@ -24,11 +24,8 @@ from tacit.means.moments import (
     MomentBound,
     MomentKind,
     balanced_clip,
-    block_moments,
     clip_bias,
     clip_variance,
-    gradient_moment,
-    phase_moment,
 )
 from tacit.means.noise import (
     AnyNoise,
@@ -52,6 +49,7 @@ from tacit.means.public import (
     throw_away_mean,
     weighted_private_mean,
 )
+from tacit.means.public_moments import block_moments, gradient_moment, phase_moment
 from tacit.means.public_noise import (
     semi_local_mean,
     semi_private_empirical_mean,

@@ -94,22 +94,28 @@ def aggregate(
     if json:
         print_json(found)
         return
+    _show(found)
+    print_text(f"\n{summed}")
+    print_text(f"\n{alone}")
+
+
+def _show(found: dict[str, Any]) -> None:
+    """Print the price for people."""
     print_facts(
         {
-            "epsilon": f"{summed.epsilon:.10g}",
-            "one message alone": f"epsilon {alone.epsilon:.10g}",
-            "delta": f"{delta:.10g}",
-            "parties": f"{parties:,}, of which {least:,} in a sum and {shares:,} honest at least",
-            "noise of a share": f"{made.std:.10g} steps, {made.noise.steps:,} a radius",
-            "bits of a coordinate": f"{bits}, where each party has one row",
-            "rounds": rounds,
-            "neighbours": neighbours,
-            "method": summed.method,
+            "epsilon": f"{found['epsilon']:.10g}",
+            "one message alone": f"epsilon {found['epsilon_alone']:.10g}",
+            "delta": f"{found['delta']:.10g}",
+            "parties": f"{found['parties']:,}, of which {found['n_min']:,} in a sum and "
+            f"{found['shares']:,} honest at least",
+            "noise of a share": f"{found['std_of_a_share']:.10g} steps, {found['steps']:,} a radius",
+            "bits of a coordinate": f"{found['bits_of_a_coordinate']}, where each party has one row",
+            "rounds": found["rounds"],
+            "neighbours": found["neighbours"],
+            "method": found["method"],
         },
         title="Price of a sum with shares of noise",
     )
-    print_text(f"\n{summed}")
-    print_text(f"\n{alone}")
 
 
 def _mean(noise: float, dim: int, steps: int | None, shares: int, neighbours: Neighbours) -> ModularSumMean:
