@@ -278,6 +278,13 @@ def test_a_job_trains_the_algorithm_that_it_names_with_the_options_that_it_has()
             assert JobConfig(algorithm=name, batch="full").chosen == make(batch=Full())
 
 
+def test_exact_noise_is_refused_where_an_algorithm_has_another() -> None:
+    for noise in ("auto", "gaussian"):
+        assert JobConfig(algorithm="semi-ldp", noise=noise).noise == noise
+    with pytest.raises(ParameterError, match=r"'discrete-gaussian': its reports are private unit vectors"):
+        JobConfig(algorithm="semi-ldp", noise="discrete-gaussian")
+
+
 def test_options_are_those_of_the_algorithm_that_have_no_setting() -> None:
     job = JobConfig(algorithm="accelerated", rounds=9, mu=0.1, options={"nu": 3})
     assert job.chosen == AcceleratedNoisyMinibatchSGD(rounds=9, mu=0.1, nu=3.0)

@@ -356,6 +356,12 @@ def shows_only_the_end(algorithm: str | Algorithm) -> bool:
     return getattr(kind, "hidden", False) is True
 
 
+def _noise_of_its_own(algorithm: str | Algorithm) -> str:
+    """Return what the noise of an algorithm is where no other can be named, as a clause; else nothing."""
+    kind = ALGORITHMS.get(algorithm) if isinstance(algorithm, str) else algorithm
+    return str(getattr(kind, "own_noise", ""))
+
+
 def check_noise_kind(noise: str, trust: str, algorithm: str | Algorithm = AUTO) -> None:
     """Refuse to name a noise where there is but one kind: that it is ignored would not be seen."""
     if noise == "discrete-gaussian" and shows_only_the_end(algorithm):
@@ -363,6 +369,8 @@ def check_noise_kind(noise: str, trust: str, algorithm: str | Algorithm = AUTO) 
             "noise must be 'auto' or 'gaussian' for an algorithm with hidden iterates, whose steps are real "
             f"numbers, got {noise!r}."
         )
+    if noise == "discrete-gaussian" and (own := _noise_of_its_own(algorithm)):
+        raise ParameterError(f"noise must be 'auto' or 'gaussian' for this algorithm, got {noise!r}: {own}.")
     if trust == "aggregate" and noise not in ("auto", "discrete-gaussian"):
         raise ParameterError(
             "noise must be 'auto' or 'discrete-gaussian' under aggregate trust, where messages are whole "

@@ -413,6 +413,8 @@ class Method(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Numbers of rounds that are chosen from, where none is given."""
     hidden: ClassVar[bool] = False
     """Whether only where silos end is seen, with continuous noise, so that there is no trace of a run."""
+    own_noise: ClassVar[str] = ""
+    """What its noise is, continuous, whatever other noise is named, as a clause; empty where one can be."""
     composite: ClassVar[bool] = False
     """Whether its bound holds with a convex penalty or constraint on top of a smooth objective as well."""
 

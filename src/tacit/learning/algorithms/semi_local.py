@@ -72,6 +72,7 @@ class SemiLocalSGD(Method, frozen=True, kw_only=True, tag="semi-ldp"):
     takes_public: ClassVar[bool] = True
     trusts: ClassVar[tuple[TrustModel, ...]] = (TrustModel.LOCAL,)
     why_no_sums: ClassVar[str] = "every record is randomised by itself, and a sum hides it no better"
+    own_noise: ClassVar[str] = "its reports are private unit vectors, of real numbers"
     caveat: ClassVar[str] = "its bound is for gradients that are lifted and not clipped"
 
     def __post_init__(self) -> None:
