@@ -18,7 +18,7 @@ __all__ = ["show_preview"]
 def show_preview(job: Job, ledgers: Ledgers | None, *, json: bool) -> None:
     """Print what a job would do and cost; nothing is written, asked or spent."""
     from tacit.privacy.statement import About
-    from tacit.reports.statement import without_bounds
+    from tacit.reports.statement import notes_on_moment
     from tacit.reports.tables import format_bits, unused_labels, why_chosen
 
     runs = job.preview(ledgers=ledgers)
@@ -87,7 +87,7 @@ def show_preview(job: Job, ledgers: Ledgers | None, *, json: bool) -> None:
             ((one.algorithm, one.trained_with) for one in runs),
             labelled=sample is not None and sample.y is not None,
         ),
-        *without_bounds(job.config.stated, job.data.assumed),
+        *notes_on_moment(job.config.stated, job.data.assumed),
     ):
         print_text(line)
     for one in runs:

@@ -26,7 +26,7 @@ def show_result(result: JobResult, folder: Path, *, roster: Path | None = None) 
     from tacit.privacy.paragraphs import paragraphs
     from tacit.reports import baseline_of, guarantees_about, left_out, result_rows, silo_words
     from tacit.reports.inside import hidden_words
-    from tacit.reports.statement import without_bounds
+    from tacit.reports.statement import notes_on_moment
     from tacit.reports.tables import metric_of, unused_labels, why_chosen
 
     rows = result_rows(result)
@@ -47,7 +47,7 @@ def show_result(result: JobResult, folder: Path, *, roster: Path | None = None) 
             ((name, found.trained_with) for name, found in trained),
             labelled=sample is not None and sample.y is not None,
         ),
-        *without_bounds(result.job.stated, result.facts.assumed),
+        *notes_on_moment(result.job.stated, result.facts.assumed),
     ]
     if result.job.leaves_out_central:
         about.append("central is left out: no server sees the steps inside silos, to add noise to them.")

@@ -28,13 +28,13 @@ __all__ = [
     "guess_bound",
     "left_out",
     "notes_of",
+    "notes_on_moment",
     "odds",
     "plain_words",
     "released",
     "units_of_all",
     "units_per_silo",
     "who_sees_one",
-    "without_bounds",
 ]
 
 _UP = 1 + 1e-9  # 1 / 1e-5 falls short of 100,000 by rounding alone
@@ -162,7 +162,7 @@ def notes_of(result: JobResult) -> list[str]:
     notes = [_sentence(note) for note in result.facts.notes] if result.facts.public else []
     if not result.loss.is_default:
         notes.append(f"The loss is {result.loss.words}.")
-    notes += without_bounds(result.job.stated, result.facts.assumed)
+    notes += notes_on_moment(result.job.stated, result.facts.assumed)
     if any(g.simulated for r in private for g in r.guarantees):
         notes.append(SIMULATED)
     if result.job.leaves_out_central:
@@ -267,7 +267,7 @@ def build_statement(
     )
 
 
-def without_bounds(moment: MomentBound | None, numbers: Sequence[str]) -> list[str]:
+def notes_on_moment(moment: MomentBound | None, numbers: Sequence[str]) -> list[str]:
     """Say what a run with a stated moment does not need, and which columns nobody has described.
 
     Args:
