@@ -190,6 +190,12 @@ ROWS = made(5, seed=1)[0]
             "classes must be given with",
         ),
         ((ROWS, ["yes"] * 5), {"bounds": None, "budget": None}, ParameterError, "bounds must be given with"),
+        (
+            (ROWS, ["yes"] * 5),
+            {"bounds": "data", "budget": None},
+            ParameterError,
+            "bounds must be given with",
+        ),
     ],
 )
 def test_other_labels_are_refused(
