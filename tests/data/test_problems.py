@@ -162,6 +162,12 @@ def test_without_a_description_all_of_it_is_proposed() -> None:
     assert all(one.must and one.write for one in found)
 
 
+def test_numbers_without_bounds_are_an_answer_where_a_moment_can_be_stated() -> None:
+    said = 'A number that nobody can bound is kind = "unbounded"'
+    assert all(said in one.what for one in problems({}, spec=ColumnsSpec(), regression=True))
+    assert not any(said in one.what for one in problems({}, spec=ColumnsSpec()))
+
+
 def test_labels_must_fit_the_task() -> None:
     (one,) = problems({}, regression=True)
     assert "described by classes: it is for `--task classification`" in one.what

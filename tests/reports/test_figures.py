@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -54,7 +55,9 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
     return figures
 
 
-def _draw(panels: Mapping[str, Sequence[str]], path: Path, *, xs: Sequence[float] = (1.0, 10.0)) -> None:
+def _draw(
+    panels: Mapping[str, Sequence[str]], path: Path, *, xs: Sequence[float] = (1.0, 10.0), log_x: bool = False
+) -> None:
     """Draw lines of these names in these panels."""
     rows: list[dict[str, object]] = [
         {"m": name, "eps": eps, "err": eps, "panel": panel}
@@ -62,7 +65,7 @@ def _draw(panels: Mapping[str, Sequence[str]], path: Path, *, xs: Sequence[float
         for name in names
         for eps in xs
     ]
-    draw_lines(rows, path, x="eps", y="err", line="m", panel="panel", log_x=False, title="t")
+    draw_lines(rows, path, x="eps", y="err", line="m", panel="panel", log_x=log_x, title="t")
 
 
 def _looks(axes: Axes) -> dict[str, tuple[object, ...]]:
@@ -143,6 +146,17 @@ def test_a_few_whole_numbers_are_the_ticks(
     assert (axes.get_xticks().tolist() == list(xs)) == exact
     if exact:
         assert [text.get_text() for text in axes.get_xticklabels()] == [str(x) for x in xs]
+
+
+def test_names_of_points_do_not_run_into_each_other(tmp_path: Path, drawn: list[Figure]) -> None:
+    xs = (0.03, 0.04, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
+    _draw({"1": "a"}, tmp_path / "f.png", xs=xs, log_x=True)
+    axes = drawn[0].axes[0]
+    assert axes.get_xticks().tolist() == list(xs)
+    drawn[0].draw_without_rendering()
+    boxes = [text.get_window_extent() for text in axes.get_xticklabels() if text.get_text()]
+    assert len(boxes) == 5
+    assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
 
 
 def test_many_panels_and_points_stay_a_small_file(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from tacit.data.scaffold import date_forms, propose_label, propose_section
 __all__ = ["TableProblem", "find_problems"]
 
 _NO_NUMBER = "text that is no number, and count as missing: units, or separators of thousands"
+_UNBOUNDED = ' A number that nobody can bound is kind = "unbounded", for training with a stated moment.'
 _MANY_OUTSIDE = 0.02
 """Bounds clip some of the cells, that is what they are for; a larger share than this may be a mistake."""
 _SOME = 10_000
@@ -78,7 +79,7 @@ def find_problems(
     features = {name: column for name, column in spec.columns.items() if name not in taken}
     found = [
         *_absent(frames, taken, used_columns(features)),
-        *_undescribed(frames, {*features, *taken}),
+        *_undescribed(frames, {*features, *taken}, regression=regression),
         *_label_problems(frames, spec, label, regression=regression),
         *(one for name, column in used_columns(features).items() for one in _cells(frames, name, column)),
         *_person_problems(frames, person, silo_column),
@@ -101,8 +102,8 @@ def _absent(frames: Frames, taken: Sequence[str], used: Mapping[str, Feature]) -
         yield TableProblem(column=name, what=f"{what}.", write=write, must=True)
 
 
-def _undescribed(frames: Frames, known: set[str]) -> Iterator[TableProblem]:
-    """Look for columns that nothing is said of."""
+def _undescribed(frames: Frames, known: set[str], *, regression: bool) -> Iterator[TableProblem]:
+    """Look for columns that nothing is said of; only a regression takes numbers without bounds."""
     columns = dict.fromkeys(str(name) for frame in frames.values() for name in frame.columns)
     for name in columns:
         if name in known:
@@ -111,7 +112,7 @@ def _undescribed(frames: Frames, known: set[str]) -> Iterator[TableProblem]:
         yield TableProblem(
             column=name,
             what="it is not described, so its bounds or categories would be read off the records, which no "
-            "guarantee covers.",
+            f"guarantee covers.{_UNBOUNDED if regression else ''}",
             write=propose_section(pd.concat(cells, ignore_index=True).rename(name)).rstrip(),
             must=True,
         )
@@ -124,6 +125,7 @@ def _label_problems(
     known = _known_label(spec, name)
     if known is None or isinstance(known, Label) == regression:
         what = "the label is not described, so its classes or bounds would be read off the records."
+        what += _UNBOUNDED if regression else ""
         if known is not None:
             described, other = ("classes", "classification") if regression else ("bounds", "regression")
             what = f"the label is described by {described}: it is for `--task {other}`."

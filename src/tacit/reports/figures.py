@@ -21,6 +21,7 @@ _DASHES = ("-", "--", "-.")  # a round of colours each; dotted are the reference
 
 _MOST_COLUMNS = 4  # of panels, that a page is wide enough for
 _MOST_TICKS = 8  # whole numbers that are all named below an axis
+_CLOSE = 0.1  # of a logarithmic axis: names of points that are closer would run into each other
 _MOST_MARKERS = 40  # on one line: more of them hide it
 _MANY_PANELS = 4  # more of them are drawn coarser: a picture is to stay small
 _COINCIDE = 2  # points in common make a part of two lines one
@@ -150,13 +151,23 @@ def _styles(rows: Sequence[Mapping[str, object]], line: str, *, joined: bool) ->
 
 
 def _set_ticks(axes: Axes, xs: Sequence[float], *, log_x: bool) -> None:
-    """Name the points of the horizontal axis: all of a logarithmic one, else a few whole numbers."""
+    """Mark the points of the horizontal axis: all of a logarithmic one, else a few whole numbers."""
     if log_x:
         axes.set_xscale("log")
-        axes.set_xticks(xs, [f"{t:g}" for t in xs])
+        axes.set_xticks(xs, _apart(xs))
         axes.minorticks_off()
     elif len(xs) <= _MOST_TICKS and all(t.is_integer() for t in xs):
         axes.set_xticks(xs, [f"{t:.0f}" for t in xs])
+
+
+def _apart(xs: Sequence[float]) -> list[str]:
+    """Return the names of points of a logarithmic axis in ascending order, empty where there is no room."""
+    names, last = [], 0.0
+    for x in xs:
+        room = last == 0 or math.log(x / last) >= _CLOSE * math.log(xs[-1] / xs[0])
+        names.append(f"{x:g}" if room else "")
+        last = x if room else last
+    return names
 
 
 def _draw_panel(
