@@ -16,6 +16,7 @@ from scipy import optimize, special
 
 from tacit.errors import ParameterError, check_count, check_non_negative, check_probability
 from tacit.privacy.curves import Array
+from tacit.privacy.shuffling.closed_form import clones_closed_form, clones_closed_limit
 from tacit.privacy.shuffling.pair import ShuffledPair
 from tacit.privacy.shuffling.renyi import check_shuffle
 
@@ -198,16 +199,7 @@ def bbg19_epsilon(local_epsilon: float, parties: int, delta: float, *, blanket: 
 
 def fmt22_largest_level(parties: int, delta: float, *, records: int = 1) -> float:
     """Return ln(n / (16 ln(2 / delta))) / records, up to which the closed form of FMT22 holds; may be < 0."""
-    return math.log(parties / (16 * math.log(2 / delta))) / records
-
-
-def _fmt22(local_epsilon: float, parties: int, delta: float, records: int = 1) -> float:
-    """Return the closed form, whether it holds or not."""
-    log_group = records * local_epsilon
-    with np.errstate(over="ignore"):
-        spread = 8 * np.exp(log_group / 2) * math.sqrt(math.log(4 / delta) / parties)
-        spread += 8 * np.exp(np.float64(log_group)) / parties
-    return float(np.log1p(math.tanh(local_epsilon / 2) * spread)) * _ROUND_UP
+    return clones_closed_limit(parties, delta, records=records)
 
 
 def fmt22_epsilon(local_epsilon: float, parties: int, delta: float) -> float:
@@ -237,7 +229,7 @@ def fmt22_epsilon(local_epsilon: float, parties: int, delta: float) -> float:
         parties=parties,
         delta=delta,
     )
-    return min(_fmt22(local_epsilon, parties, delta), float(local_epsilon))
+    return min(clones_closed_form(local_epsilon, parties, delta), float(local_epsilon))
 
 
 class SiloEpsilon(NamedTuple):
@@ -289,7 +281,7 @@ def fmt22_silo_epsilon(
         records=records,
         delta=delta,
     )
-    amplified = _fmt22(local_epsilon, silos, delta, records)
+    amplified = clones_closed_form(local_epsilon, silos, delta, records)
     if amplified >= local_epsilon:
         return SiloEpsilon(float(local_epsilon), local_delta)  # shuffling is post-processing
     group = 2 * silos * records * math.exp((records - 1) * local_epsilon) * local_delta
