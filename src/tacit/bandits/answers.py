@@ -65,8 +65,8 @@ def reward_message(
         Pure `level`-DP in the reward, exactly: the flip is compared in whole numbers.
 
     Example:
-        >>> int(reward_message(0.3, 1.0, np.random.default_rng(0)))
-        0
+        >>> reward_message([0.3, -1.0], 1.0, np.random.default_rng(0)).shape
+        (2,)
 
     Reference:
         Warner (1965) on rounded rewards; one bit in place of the Laplace noise of Girgis (2023), Algorithm

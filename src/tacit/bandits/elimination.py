@@ -1,4 +1,4 @@
-"""Batched elimination: play a core set, estimate, drop what is worse beyond doubt (Girgis 2023, Chapter 6)."""
+"""Batched elimination: play a core set, estimate, drop what is worse (Girgis 2023, Chapter 6)."""
 
 from __future__ import annotations
 

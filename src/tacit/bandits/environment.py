@@ -65,7 +65,9 @@ class LinearEnvironment:
             raise ParameterError(f"theta must have shape ({self.actions.shape[1]},), got {theta.shape}.")
         # Stated as what is allowed: NaN fails it.
         if not float(np.linalg.norm(theta)) <= 1 + NORM_SLACK:
-            raise ParameterError(f"theta must have a norm of at most 1, got {float(np.linalg.norm(theta))!r}.")
+            raise ParameterError(
+                f"theta must have a norm of at most 1, got {float(np.linalg.norm(theta))!r}."
+            )
         if not isinstance(self.model, RewardModel):
             raise ParameterError(f"model must be a RewardModel, got {self.model!r}.")
         check_positive("spread", self.spread)
@@ -89,9 +91,7 @@ class LinearEnvironment:
         low, high = (-1 - mu) / self.spread, (1 - mu) / self.spread
         inside = stats.norm.cdf(high) - stats.norm.cdf(low)
         tails = stats.norm.sf(high) - stats.norm.cdf(low)
-        return np.asarray(
-            mu * inside + self.spread * (stats.norm.pdf(low) - stats.norm.pdf(high)) + tails
-        )
+        return np.asarray(mu * inside + self.spread * (stats.norm.pdf(low) - stats.norm.pdf(high)) + tails)
 
     def regret(self, actions: IntArray, counts: IntArray) -> float:
         """Return how much less than the best action was earned on average, over all these rounds."""

@@ -84,7 +84,7 @@ def thin_actions(actions: npt.ArrayLike, zeta: float) -> IntArray:
 
     Example:
         >>> thin_actions([[1.0, 0.0], [0.999, 0.0], [0.0, 1.0]], 0.01).tolist()
-        [1, 2]
+        [0, 2]
     """
     rows = check_actions(actions)
     zeta = 0.0 if zeta == 0 else check_positive("zeta", zeta)

@@ -75,7 +75,8 @@ class BanditPlan:
         if tol < 1:
             raise ParameterError(f"tol must be at least 1, got {tol!r}.")
         object.__setattr__(self, "tol", tol)
-        if not isinstance(self.reward_range, tuple) or len(self.reward_range) != 2:
+        ends: object = self.reward_range
+        if not isinstance(ends, tuple) or len(ends) != 2:
             raise ParameterError(f"reward_range must be a pair (low, high), got {self.reward_range!r}.")
         low, high = (check_finite("reward_range", end) for end in self.reward_range)
         if not low < high or not math.isfinite(high - low):

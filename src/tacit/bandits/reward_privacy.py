@@ -42,7 +42,7 @@ CLIENTS = Neighbours()
 _ONCE = "no client answers more than one round"
 _MOST_PARTIES = 10**9
 _LEAST_GAIN = 1.001
-"""What shuffling must gain to be relied on at all; below, the condition of an honest shuffler buys nothing."""
+"""What shuffling must gain to be relied on; below, the condition of an honest shuffler buys nothing."""
 
 
 class RewardNoise(StrEnum):
@@ -133,7 +133,9 @@ class RewardPrivacy(msgspec.Struct, frozen=True, kw_only=True):
             check_probability("delta", self.delta, low_open=True, high_open=True)
         elif self.delta != 0:
             raise ParameterError(f"delta must be 0 but under shuffle trust, got {self.delta!r}.")
-        if not shuffles and (self.anonymity is not Anonymity.BATCH or self.method is not Amplification.NUMERIC):
+        if not shuffles and (
+            self.anonymity is not Anonymity.BATCH or self.method is not Amplification.NUMERIC
+        ):
             raise ParameterError("anonymity and method are for shuffle trust.")
         by_message = self.trust in (TrustModel.LOCAL, TrustModel.SHUFFLE)
         if by_message and self.epsilon != math.inf and not LOWEST_LEVEL <= self.epsilon <= HIGHEST_LEVEL:

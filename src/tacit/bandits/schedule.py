@@ -1,4 +1,4 @@
-"""When a batched bandit changes its mind: batches that grow by a constant factor (Girgis 2023, Section 6.3)."""
+"""When a batched bandit decides: batches that grow by a constant factor (Girgis 2023, Section 6.3)."""
 
 from __future__ import annotations
 

@@ -122,9 +122,7 @@ def simulate_bandit(
         sums = simulated_sums(plan, batch, world, rng_world, rng_privacy)
         decision = decide(plan, state, batch, sums)
         reports.append(
-            BatchReport(
-                batch=batch, alive=len(state.alive), radius=decision.radius, sums=sums, regret=regret
-            )
+            BatchReport(batch=batch, alive=len(state.alive), radius=decision.radius, sums=sums, regret=regret)
         )
         state = decision.state
         survived &= bool(np.isin(optimal, state.alive).any())

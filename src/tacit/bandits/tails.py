@@ -48,7 +48,7 @@ def laplace_sum_radius(
 
     Example:
         >>> round(laplace_sum_radius([1.0], 4, 1.0, 0.0740257, method="closed"), 3)
-        9.338
+        9.127
         >>> round(laplace_sum_radius([1.0], 4, 1.0, 0.40497), 3)
         4.0
 
