@@ -66,7 +66,7 @@ def test_a_run_plays_every_round_and_says_what_it_cost(tmp_path: Path, privacy: 
         verify(claim)
         assert not claim.simulated
         assert (
-            claim.epsilon <= (1.0 if claim.observer != "whoever sees one message with its sender" else 30)
+            claim.epsilon <= (1.0 if claim.observer != "an observer of one message and its sender" else 30)
             or not privacy.private
         )
     assert bandit.next_batch().final

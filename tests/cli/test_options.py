@@ -10,7 +10,7 @@ import msgspec
 import pytest
 import typer.core
 
-from tacit import voting
+from tacit import bandits, voting
 from tacit.audits import MECHANISMS
 from tacit.cli import main, names
 from tacit.cli.app import command
@@ -112,6 +112,12 @@ def test_names_are_those_of_the_registries() -> None:
     assert list(names.TIES) == [*voting.Ties]
     assert list(names.VOTED_BY) == [*voting.VotedBy]
     assert list(names.SHARDS) == [*voting.Shards]
+    assert list(names.ANONYMITIES) == [*bandits.Anonymity]
+    assert list(names.BANDIT_NOISES) == [*bandits.RewardNoise]
+    assert list(names.LEVEL_METHODS) == [*bandits.Amplification]
+    assert list(names.RADIUS_MODES) == [*bandits.RadiusMode]
+    assert list(names.REWARD_MODELS) == [*bandits.RewardModel]
+    assert list(names.TAILS) == [*bandits.Tail]
     assert (*voting.DESIGNS, "optimized") == names.DESIGNS
     assert list(names.ALGORITHMS) == list(ALGORITHMS)
     attacked = {**MECHANISMS, **ESTIMATORS}

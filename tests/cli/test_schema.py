@@ -48,6 +48,9 @@ RUNS = {
     "vote release": "vote release gamma.json --votes votes.npy --out bits.npy",
     "vote plan": f"vote plan {TEACHERS} --queries 3",
     "vote plot": "vote plot gamma.json --out gamma.png",
+    "bandit simulate": "bandit simulate --actions 4 --horizon 1000 --epsilon 1",
+    "bandit plan": "bandit plan --actions 4 --horizon 1000 --epsilon 1 --runs 1",
+    "bandit run": "bandit run run.json --actions actions.csv --horizon 100 --epsilon 1 --trust central",
     "data check": "data check clinics.csv --columns clinics.columns.toml",
     "data describe": "data describe adult",
     "data fetch": "data fetch digits-odd-even",
@@ -80,6 +83,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         shutil.copy(DATA / name, folder)
     found: dict[str, Any] = {"folder": folder}
     with contextlib.chdir(folder):
+        np.savetxt("actions.csv", np.eye(2), delimiter=",")
         np.save("votes.npy", np.ones((3, 5), dtype=np.int64))
         with contextlib.redirect_stdout(io.StringIO()):
             assert main(["ledger", "create", "one.ledger", "--epsilon", "9", "--delta", "0"]) == 0

@@ -204,7 +204,7 @@ class RewardPrivacy(msgspec.Struct, frozen=True, kw_only=True):
             Central trust: for whoever sees the actions, or even all noisy sums. Local: for the server.
             Shuffle: for the server, and for whoever sees one message with its sender.
         """
-        observer = {TrustModel.CENTRAL: "whoever sees the actions and the noisy sums", None: "the server"}
+        observer = {TrustModel.CENTRAL: "an observer of the actions and the noisy sums", None: "the server"}
         rests = (_ONCE, CONTINUOUS) if self.private and self.noise is RewardNoise.LAPLACE else (_ONCE,)
         events = tuple(dict.fromkeys(self.event(counts, level) for counts, level in batches))
         whole: Event = Parallel(events) if events else PureDP(0.0, self.neighbours)
@@ -223,7 +223,7 @@ class RewardPrivacy(msgspec.Struct, frozen=True, kw_only=True):
                 guarantee(
                     self.message_event(highest),
                     0.0,
-                    observer="whoever sees one message with its sender",
+                    observer="an observer of one message and its sender",
                     assumptions=rests,
                     simulated=simulated,
                 )

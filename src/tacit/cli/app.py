@@ -16,7 +16,7 @@ import click
 import typer
 import typer.core
 
-from tacit.cli import account, data, federation, ledger, model, plan, report, silo, vote
+from tacit.cli import account, bandit, data, federation, ledger, model, plan, report, silo, vote
 from tacit.cli.audit import audit
 from tacit.cli.choices import Helpful
 from tacit.cli.interrupts import INTERRUPTED, Stopped
@@ -54,6 +54,7 @@ GROUPS: Final[Mapping[str, typer.Typer]] = {
     "account": account.app,
     "plan": plan.app,
     "vote": vote.app,
+    "bandit": bandit.app,
     "data": data.app,
     "ledger": ledger.app,
     "federation": federation.app,

@@ -161,6 +161,10 @@ _ROUND_STATUS: Final = _form(
 )  # fmt: skip
 _SERVED: Final = _output("Served", **_TRAINED, rounds=int, bytes_up=int, bytes_down=int)
 
+_BUDGETED: Final = {
+    "trust": str, "epsilon": _Number, "delta": float, "noise": str, "anonymity": str, "method": str,
+}  # fmt: skip
+
 OUTPUTS: Final[dict[str, Any]] = {
     "train": _output("Train", **_TRAINED),
     "server": _SERVED,
@@ -238,6 +242,30 @@ OUTPUTS: Final[dict[str, Any]] = {
         "Designs", **_DESIGN, queries=int, prior=str, designs=list[dict[str, Any]]
     ),
     "vote plot": _output("Drawn", out=str, designs=_Names),
+    "bandit simulate": _output(
+        "SimulatedBandit", **_BUDGETED, regret=float, standard_error=_Number, regret_without_privacy=float,
+        rounds=int, runs=int, seed=int, actions=int, dim=int, radius_mode=str, survived=int,
+        batches=_list(_form(
+            "BanditBatch", batch=int, alive=int, actions=int, rounds=int, level=_Number, radius=_Number,
+            regret=float,
+        )),
+        guarantee=str, guarantees=_list(_GUARANTEE),
+    ),
+    "bandit plan": _output(
+        "PlannedBandit", actions=int, dim=int, rounds=int, core_set=int, runs=int,
+        plans=_list(_form(
+            "BanditPlan", **_BUDGETED, bound=float, simulated=_Number, level=_Number, guarantee=str,
+            batches=_list(_form("PlannedBatch", batch=int, rounds=int, level=_Number, radius=float)),
+        )),
+    ),
+    "bandit run": _output(
+        "BanditRun", **_BUDGETED, answered=list[int], batches_answered=int, left=list[int], best=int,
+        finished=bool, out=str | None, guarantee=str, guarantees=_list(_GUARANTEE),
+        next=_form(
+            "NextBatch", batch=int, final=bool, rounds=int, actions=list[int], counts=list[int],
+            level=_Number,
+        ),
+    ),
     "data check": _output("Checked", files=_Names, records=int, problems=list[TableProblem]),
     "data describe": _output(
         "DataSet", **_DATA_SET, title=str, target=str | None, sensitive=_Names, source=str, page=str | None,

@@ -9,14 +9,20 @@ from typing import Final
 
 __all__ = [
     "ALGORITHMS",
+    "ANONYMITIES",
     "ATTACKED",
+    "BANDIT_NOISES",
     "DESIGNS",
     "DOMAINS",
     "JOB",
     "JOB_DEFAULTS",
+    "LEVEL_METHODS",
+    "RADIUS_MODES",
     "RANDOMIZERS",
     "RELATIONS",
+    "REWARD_MODELS",
     "SHARDS",
+    "TAILS",
     "TIES",
     "UNITS",
     "VOTED_BY",
@@ -65,6 +71,12 @@ ATTACKED: Final = (
     *("top-k", "induced", "quantized", "bitplane", "hadamard", "hemisphere", "local-laplace", "privunit-g"),
     *("privunit", "rotated", "sampled-binary", "sign-vote"),
 )
+ANONYMITIES: Final = ("batch", "action")
+BANDIT_NOISES: Final = ("discrete", "laplace")
+LEVEL_METHODS: Final = ("numeric", "paper")
+RADIUS_MODES: Final = ("seed", "seed_corrected", "sound")
+REWARD_MODELS: Final = ("rademacher", "uniform", "clipped_gaussian")
+TAILS: Final = ("commit", "truncate")
 DOMAINS: Final = ("ball:RADIUS", "box:LOW:HIGH", "simplex", "simplex:TOTAL")
 JOB: Final = {
     "silos": ("auto", "column", "pairs", "label", "iid:N", "mixture:P", "dirichlet:N:ALPHA", "sorted:N"),

@@ -1,0 +1,5 @@
+"""`tacit bandit`."""
+
+from tacit.cli.bandit.commands import app
+
+__all__ = ["app"]

@@ -1,0 +1,216 @@
+"""`tacit bandit run`: a bandit with real clients, from a log of what was observed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from tacit.cli.bandit.question import TRUSTS, Decisions, budget_facts, read_actions
+from tacit.cli.choices import OneOf
+from tacit.cli.files import check_file
+from tacit.cli.flags import takes
+from tacit.cli.output import JsonFlag, print_json, print_table, print_text
+from tacit.errors import DataError, ParameterError, check_choice
+
+if TYPE_CHECKING:
+    from tacit.bandits import BanditPlan, Batch, LiveBandit
+    from tacit.numerics import Array, IntArray
+
+__all__ = ["run"]
+
+_BEGINS: Final = ("actions", "horizon", "trust")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFlags(Decisions):
+    """A run: where it is kept, what it is of, and what was observed."""
+
+    record: Annotated[
+        Path,
+        typer.Argument(help="File that keeps the run; made where it is missing, gone on with where it is."),
+    ]
+    actions: Annotated[
+        Path | None,
+        typer.Option(
+            help="CSV file of the actions, one a row, without a header.", show_default="those of the record"
+        ),
+    ] = None
+    horizon: Annotated[
+        float | None,
+        typer.Option(help="Number of rounds, one client each.", show_default="that of the record"),
+    ] = None
+    trust: Annotated[
+        str | None,
+        typer.Option(
+            click_type=OneOf(TRUSTS),
+            help="Who is trusted: {names}.",
+            show_default="that of the record",
+        ),
+    ] = None
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            help="CSV file of what was observed, with the columns batch, action and reward; or "
+            "message, under local and shuffle trust. It may grow: answered batches are passed over.",
+            show_default="none",
+        ),
+    ] = None
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="CSV file for the actions of the batch that is to be played, one client a row; under "
+            "shuffle trust dealt at random, so that only the shuffler may see it.",
+            show_default="none",
+        ),
+    ] = None
+    seed: Annotated[
+        int | None,
+        typer.Option(help="Seed of a simulation, which protects nobody.", show_default="secret randomness"),
+    ] = None
+    json: JsonFlag = False
+
+    def asked(self) -> BanditPlan | None:
+        """Return the plan that the flags ask for; None where they name none."""
+        given = [name for name in _BEGINS if getattr(self, name) is not None]
+        others = [
+            f.name
+            for f in fields(Decisions)
+            if getattr(self, f.name) != f.default and f.name not in ("json",)
+        ]
+        if not given and not others:
+            return None
+        if len(given) < len(_BEGINS):
+            missing = next(name for name in _BEGINS if name not in given)
+            raise ParameterError(f"{missing} must be given to start a run, or to check one that was started.")
+        rows, horizon, trust = self.actions, self.horizon, self.trust
+        if rows is None or horizon is None or trust is None:
+            return None
+        return self.plan(read_actions(rows), horizon, check_choice("trust", trust, TRUSTS))
+
+
+@takes(RunFlags)
+def run(flags: RunFlags) -> None:
+    """Run a bandit with real clients, batch after batch.
+
+    The first call starts the run and says what is to be played. Have clients play it, append what they answer
+    to a log, and call again with the log: complete batches are answered, once and for ever, and the next one
+    is said. The record holds noisy sums only, and must not be put back to an older copy.
+    """
+    from tacit.bandits import LiveBandit
+    from tacit.privacy.weak import warn_of_weak
+    from tacit.randomness import secure, simulated
+
+    asked = flags.asked()
+    if flags.out is not None:
+        check_file("out", flags.out)
+    if flags.record.exists():
+        bandit = LiveBandit.resume(flags.record, plan=asked, seed=flags.seed)
+    else:
+        if asked is None:
+            raise ParameterError(
+                f"record must be a run that was started, got {str(flags.record)!r}; give --actions, "
+                "--horizon and --trust to start it."
+            )
+        check_file("record", flags.record)
+        if flags.log is not None:
+            raise ParameterError("log is of a run that was started: what would it be the answers to?")
+        privacy = asked.privacy
+        if privacy.private:
+            warn_of_weak(privacy.epsilon, privacy.delta, unit=privacy.neighbours.unit)
+        bandit = LiveBandit.start(asked, flags.record, seed=flags.seed)
+    answered = _answer(bandit, flags.log) if flags.log is not None else []
+    batch = bandit.next_batch()
+    if flags.out is not None:
+        rng = secure() if flags.seed is None else simulated(flags.seed, "bandit deal", batch.number)
+        shuffled = bandit.plan.privacy.trust == "shuffle"
+        rows = batch.deal(rng) if shuffled else batch.in_order()
+        flags.out.write_text("action\n" + "".join(f"{row}\n" for row in rows.tolist()), encoding="utf-8")
+    facts = _facts(bandit, batch, answered, flags.out)
+    if flags.json:
+        print_json(facts)
+    else:
+        _show(facts)
+
+
+def _answer(bandit: LiveBandit, path: Path) -> list[int]:
+    """Answer every batch that the log holds whole; return their numbers."""
+    numbers, actions, answers = _read_log(path, "message" if bandit.plan.privacy.by_message else "reward")
+    answered: list[int] = []
+    while True:
+        batch = bandit.next_batch()
+        mine = numbers == batch.number
+        if batch.final or not mine.any():
+            break
+        if int(mine.sum()) < batch.rounds:  # still coming in
+            break
+        bandit.observe(batch.number, actions[mine], answers[mine])
+        answered.append(batch.number)
+    if (later := numbers[numbers > bandit.next_batch().number]).size:
+        raise DataError(f"log has rows of batch {int(later.min())}, which is not out.")
+    return answered
+
+
+def _read_log(path: Path, kind: str) -> tuple[IntArray, IntArray, Array]:
+    """Read batch, action and answer of every row; no answer is quoted."""
+    import numpy as np
+    import pandas as pd
+
+    if not path.is_file():
+        raise ParameterError(f"log must be a file that exists, got {str(path)!r}.")
+    columns = ["batch", "action", kind]
+    try:
+        table = pd.read_csv(path, dtype={"batch": np.int64, "action": np.int64, kind: np.float64})
+    except (ValueError, UnicodeDecodeError) as error:
+        raise DataError(
+            f"log must have whole numbers as batch and action and numbers as {kind}; {path} has not."
+        ) from error
+    if sorted(table.columns) != sorted(columns):
+        raise DataError(
+            f"log must have the columns {', '.join(columns)}, got {', '.join(map(str, table.columns))}."
+        )
+    return table["batch"].to_numpy(), table["action"].to_numpy(), table[kind].to_numpy()
+
+
+def _facts(bandit: LiveBandit, batch: Batch, answered: list[int], out: Path | None) -> dict[str, Any]:
+    """Return where a run stands, for programs."""
+    claims = bandit.guarantees
+    return {
+        "answered": answered,
+        "batches_answered": bandit.answered,
+        "left": bandit.alive.tolist(),
+        "best": bandit.best,
+        "finished": bandit.finished,
+        **budget_facts(bandit.plan.privacy),
+        "next": {
+            "batch": batch.number,
+            "final": batch.final,
+            "rounds": batch.rounds,
+            "actions": batch.actions.tolist(),
+            "counts": batch.counts.tolist(),
+            "level": batch.level,
+        },
+        "out": out,
+        "guarantee": str(claims[0]),
+        "guarantees": [claim.to_builtins() for claim in claims],
+    }
+
+
+def _show(facts: dict[str, Any]) -> None:
+    """Print where a run stands."""
+    said = ", ".join(map(str, facts["answered"]))
+    print_text(
+        f"{facts['batches_answered']} batches answered{f' ({said} now)' if said else ''}, "
+        f"{len(facts['left'])} actions left, best so far: {facts['best']}"
+    )
+    after = facts["next"]
+    what = "play to the end, and collect nothing" if after["final"] else f"batch {after['batch']}: play"
+    print_text(f"{what}, {after['rounds']:,} rounds")
+    print_table(
+        ("action", "rounds"), list(zip(after["actions"], after["counts"], strict=True)), right=("rounds",)
+    )
+    print_text("")
+    for claim in facts["guarantees"]:
+        print_text(claim["sentence"])

@@ -1,0 +1,199 @@
+"""`tacit bandit` from the outside: simulations, plans, and runs from a log."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tacit.bandits import random_circle, reward_message
+from tacit.cli import main
+from tacit.privacy import Guarantee, verify
+
+TEN = ["--actions", "10", "--dim", "2", "--horizon", "1e6", "--epsilon", "1"]
+
+
+def answer(argv: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    assert main(["bandit", *argv, "--json"]) == 0
+    captured = capsys.readouterr()
+    assert all(line.startswith("warning: ") for line in captured.err.splitlines())
+    found: dict[str, Any] = json.loads(captured.out)
+    return found
+
+
+def refusal(argv: list[str], capsys: pytest.CaptureFixture[str], code: int = 2) -> str:
+    assert main(["bandit", *argv]) == code
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    (line,) = [line for line in captured.err.splitlines() if not line.startswith("warning: ")]
+    return line
+
+
+def test_a_simulation_says_regret_and_guarantee(capsys: pytest.CaptureFixture[str]) -> None:
+    found = answer(["simulate", *TEN, "--trust", "shuffle"], capsys)
+    assert 0 < found["regret"] < 2e6
+    assert sum(batch["rounds"] for batch in found["batches"]) == 10**6
+    assert "epsilon = 1, delta = 1e-06" in found["guarantee"]
+    assert "Simulated" in found["guarantee"]
+    for claim in found["guarantees"]:
+        verify(Guarantee.from_builtins(claim))
+    assert found == answer(["simulate", *TEN, "--trust", "shuffle"], capsys)
+    other = answer(["simulate", *TEN, "--trust", "shuffle", "--seed", "1"], capsys)
+    assert other["regret"] != found["regret"]
+
+
+def test_every_option_of_a_simulation_reaches_the_run(capsys: pytest.CaptureFixture[str]) -> None:
+    small = ["simulate", "--actions", "5", "--horizon", "1e5"]
+    base = answer([*small, "--epsilon", "1"], capsys)
+    assert (base["trust"], base["dim"]) == ("central", 2)
+    for options in (
+        ["--noise", "laplace", "--trust", "local"],
+        ["--radius-mode", "seed"],
+        ["--all-actions"],
+        ["--rewards", "clipped_gaussian"],
+        ["--dim", "3"],
+        ["--trust", "local"],
+    ):
+        assert answer([*small, "--epsilon", "1", *options], capsys)["batches"] != base["batches"], options
+    none = answer([*small, "--trust", "none", "--runs", "2"], capsys)
+    assert none["regret"] == none["regret_without_privacy"]
+    assert none["standard_error"] > 0
+    shuffled = [*small, "--epsilon", "1", "--trust", "shuffle"]
+    numeric = answer(shuffled, capsys)["batches"][4]["level"]
+    assert answer([*shuffled, "--method", "paper"], capsys)["batches"][4]["level"] < numeric
+    assert answer([*shuffled, "--anonymity", "action"], capsys)["batches"][4]["level"] != numeric
+
+
+def test_a_table_is_printed_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bandit", "simulate", "--actions", "5", "--horizon", "1e4", "--epsilon", "1"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("regret ")
+    assert "rest" in said
+    assert "nan" not in said
+
+
+def test_a_plan_ranks_trust_models(capsys: pytest.CaptureFixture[str]) -> None:
+    found = answer(["plan", *TEN, "--runs", "2"], capsys)
+    assert [row["trust"] for row in found["plans"]] == ["none", "central", "shuffle", "local"]
+    assert found["plans"][0]["bound"] == pytest.approx(200369.9, abs=0.1)
+    assert all(0 < row["simulated"] < row["bound"] for row in found["plans"])
+    alone = answer(["plan", *TEN, "--runs", "0"], capsys)
+    assert alone["plans"][1]["simulated"] is None
+    assert main(["bandit", "plan", *TEN, "--runs", "1"]) == 0
+    assert "proven bound" in capsys.readouterr().out
+
+
+@pytest.fixture
+def actions(tmp_path: Path) -> Path:
+    """Five actions in the plane, on file."""
+    rows, _ = random_circle(5, 2, np.random.default_rng(0))
+    np.savetxt(tmp_path / "actions.csv", rows, delimiter=",")
+    return tmp_path / "actions.csv"
+
+
+@pytest.mark.parametrize("trust", ["central", "local", "shuffle", "none"])
+def test_a_run_goes_on_with_its_log(
+    trust: str, actions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record, log, out = str(tmp_path / "run.json"), tmp_path / "log.csv", tmp_path / "next.csv"
+    start = [*("--actions", str(actions)), "--horizon", "500", "--trust", trust]
+    if trust != "none":
+        start += ["--epsilon", "1"]
+    found = answer(["run", record, *start, "--out", str(out)], capsys)
+    rng = np.random.default_rng(1)
+    means = np.loadtxt(actions, delimiter=",") @ np.array([0.9, 0.1])
+    kind = "message" if trust in ("local", "shuffle") else "reward"
+    lines = [f"batch,action,{kind}"]
+    while not found["finished"]:
+        batch = found["next"]
+        dealt = [int(row) for row in out.read_text().splitlines()[1:]]
+        assert len(dealt) == batch["rounds"]
+        assert sorted(dealt) == sorted(np.repeat(batch["actions"], batch["counts"]).tolist())
+        rewards = np.where(rng.random(len(dealt)) < (1 + means[dealt]) / 2, 1.0, -1.0)
+        if kind == "message":
+            rewards = reward_message(rewards, batch["level"], rng).astype(float)
+        rows = [f"{batch['batch']},{a},{r:g}" for a, r in zip(dealt, rewards, strict=True)]
+        # Half of a batch changes nothing.
+        log.write_text("\n".join([*lines, *rows[: len(rows) // 2]]) + "\n")
+        half = answer(["run", record, "--log", str(log)], capsys)
+        assert (half["answered"], half["next"]) == ([], batch)
+        lines += rows
+        log.write_text("\n".join(lines) + "\n")
+        found = answer(["run", record, "--log", str(log), "--out", str(out)], capsys)
+        assert found["answered"] == [batch["batch"]]
+        # The same log again answers nothing again.
+        again = answer(["run", record, "--log", str(log)], capsys)
+        assert (again["answered"], again["next"]) == ([], found["next"])
+    assert sum(1 for _ in lines) - 1 + found["next"]["rounds"] == 500
+    assert main(["bandit", "run", record]) == 0
+    assert "collect nothing" in capsys.readouterr().out
+    assert "Simulated" not in found["guarantee"]
+
+
+def test_a_run_refuses_what_it_is_not_of(
+    actions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record, log = tmp_path / "run.json", tmp_path / "log.csv"
+    run = ["run", str(record)]
+    start = ["--actions", str(actions), "--horizon", "500", "--trust", "central", "--epsilon", "1"]
+    assert "give --actions, --horizon and --trust" in refusal(run, capsys)
+    assert "horizon must be given" in refusal([*run, "--actions", str(actions), "--trust", "local"], capsys)
+    assert "epsilon must be given" in refusal([*run, *start[:-2]], capsys)
+    assert "noise must be discrete" in refusal([*run, *start, "--noise", "laplace"], capsys)
+    assert not record.exists()
+    found = answer([*run, *start], capsys)
+    assert "seed must be that of the run" in refusal([*run, "--seed", "3"], capsys)
+    assert "epsilon must be that of the run, 1.0, got 2.0" in refusal([*run, *start[:-1], "2"], capsys)
+    assert answer([*run, *start], capsys)["next"] == found["next"]
+    before = record.read_bytes()
+    for text, why in (
+        ("batch,action,reward\n1,0,x\n", "log must have whole numbers"),
+        ("batch,action,reward\n1.5,0,1\n", "log must have whole numbers"),
+        ("batch,action\n1,0\n", "columns batch, action, reward"),
+        ("batch,action,reward\n7,0,1\n", "rows of batch 7, which is not out"),
+        ("batch,action,reward\n" + "1,4,1\n" * found["next"]["rounds"], "batch 1"),
+    ):
+        log.write_text(text)
+        assert why in refusal([*run, "--log", str(log)], capsys, code=3)
+    assert "log must be a file" in refusal([*run, "--log", "none.csv"], capsys)
+    assert record.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("argv", "why"),
+    [
+        (["simulate", "--actions", "10", "--horizon", "1e6"], "epsilon must be given for trust 'central'"),
+        (["simulate", *TEN, "--trust", "none"], "epsilon is for a trust model"),
+        (["simulate", *TEN, "--delta", "1e-6"], "delta must be 0"),
+        (["simulate", *TEN[:-1], "0"], "epsilon must be a number > 0"),
+        (["simulate", *TEN[:-1], "nan"], "epsilon must be a finite number"),
+        (["simulate", "--actions", "0", "--horizon", "99", "--epsilon", "1"], "actions must be a whole"),
+        (
+            ["simulate", "--actions", "none.csv", "--horizon", "99", "--epsilon", "1"],
+            "actions must be a number",
+        ),
+        (["simulate", "--actions", "3", "--horizon", "5", "--epsilon", "1"], "horizon must be"),
+        (["simulate", "--actions", "3", "--horizon", "99.5", "--epsilon", "1"], "horizon must be a whole"),
+        (["simulate", "--actions", "3", "--horizon", "1e400", "--epsilon", "1"], "horizon must be a finite"),
+        (["simulate", *TEN, "--runs", "0"], "runs must be"),
+        (["simulate", *TEN, "--anonymity", "action"], "for shuffle trust"),
+        (["plan", "--actions", "3", "--horizon", "99", "--epsilon", "1", "--dim", "0"], "dim must be"),
+        (["plan", "--actions", "3", "--horizon", "99"], "epsilon must be given"),
+    ],
+)
+def test_mistakes_are_one_line(argv: list[str], why: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert why in refusal(argv, capsys)
+
+
+def test_actions_from_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "a.csv"
+    simulate = ["simulate", "--actions", str(file), "--horizon", "1e4", "--epsilon", "1"]
+    file.write_text("1,0\n0,1\n")
+    assert answer(simulate, capsys)["actions"] == 2
+    assert "dim must be that of the actions, 2, got 3" in refusal([*simulate, "--dim", "3"], capsys)
+    for text, why in (("1,x\n", "rows of numbers"), ("2,0\n", "norm of at most 1"), ("0,0\n", "all be zero")):
+        file.write_text(text)
+        assert why in refusal(simulate, capsys)
