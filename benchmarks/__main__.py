@@ -20,6 +20,7 @@ import numpy as np
 from benchmarks import (
     accounting,
     algorithms,
+    bandits,
     binomial,
     binomial_sums,
     complete_masks,
@@ -71,6 +72,7 @@ MODULES = (
     projection,
     means,
     voting,
+    bandits,
     tables,
     messages,
 )

@@ -9,6 +9,7 @@ import pytest
 from scipy import integrate, special, stats
 
 from tacit.bandits import laplace_sum_radius
+from tacit.bandits.tails import chernoff_radii, largest_radius
 from tacit.errors import ParameterError
 
 TABLE = [
@@ -74,6 +75,16 @@ def test_chernoff_is_never_above_the_closed_form() -> None:
         beta = 10.0 ** -rng.uniform(0.1, 30)
         tight, loose = (laplace_sum_radius(coef, mult, 1.3, beta, method=m) for m in ("chernoff", "closed"))
         assert tight <= loose * (1 + 1e-9)
+
+
+def test_the_largest_radius_is_the_largest_of_all() -> None:
+    rng = np.random.default_rng(2)
+    for k, c in ((1, 1), (50, 3), (40, 40)):
+        coef, mult, base = np.abs(rng.normal(size=(k, c))), rng.integers(0, 9, c).astype(float), rng.random(k)
+        mult[0] = 1.0
+        coef[0] = 0.0
+        every = base + chernoff_radii(coef, mult, 0.7, 12.0)
+        assert largest_radius(base, coef, mult, 0.7, 12.0) == pytest.approx(every.max(), rel=1e-9)
 
 
 def test_moments_of_discrete_noise_are_below_those_of_laplace_noise() -> None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tacit.bandits.reward_privacy import RewardPrivacy
-from tacit.bandits.tails import chernoff_radii
+from tacit.bandits.tails import largest_radius
 from tacit.numerics import Array, IntArray
 
 __all__ = ["Question", "RadiusMode", "confidence_radius"]
@@ -81,9 +81,9 @@ def confidence_radius(
     # sum_b n_b (a^T V^-1 b)^2 = a^T V^-1 a.
     lengths = np.sqrt(np.square(influence) @ asked.counts)
     radii = lengths * math.sqrt(2 * noise.proxy * log_beta)
-    if noise.scale > 0:
-        radii = radii + chernoff_radii(np.abs(influence), noise.copies, noise.scale, log_beta)
-    return float(radii.max())
+    if noise.scale == 0:
+        return float(radii.max())
+    return largest_radius(radii, np.abs(influence), noise.copies, noise.scale, log_beta)
 
 
 def _closed(mode: RadiusMode, privacy: RewardPrivacy, asked: Question) -> float:
@@ -94,6 +94,8 @@ def _closed(mode: RadiusMode, privacy: RewardPrivacy, asked: Question) -> float:
     if not privacy.private:
         return radius
     scale, corrected = asked.width / asked.level, mode is RadiusMode.SEED_CORRECTED
+    if not corrected:
+        w = 2 * asked.rank  # as printed, whatever the design
     if not privacy.by_message:
         noise = w * (len(asked.counts) + lg) * scale / q
         return radius + (math.sqrt(2) * noise if corrected else noise)

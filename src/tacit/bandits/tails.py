@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tacit.errors import ParameterError, check_choice, check_non_negative, check_probability
 from tacit.numerics import Array, as_floats
 
-__all__ = ["chernoff_radii", "laplace_sum_radius"]
+__all__ = ["chernoff_radii", "laplace_sum_radius", "largest_radius"]
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _STEPS = 36  # of golden section: a relative 3e-8 on the place, and less on the value
@@ -75,6 +75,32 @@ def laplace_sum_radius(
     return math.sqrt(2) * scale * largest * (log_beta + ratio)
 
 
+def largest_radius(base: Array, coef: Array, mult: Array, scale: float, log_beta: float) -> float:
+    """Return the largest of `base + chernoff_radii(coef, ...)`, with most rows looked at twice only.
+
+    A bound at any lambda is above a row's radius, so that rows whose bound is below the radius of another one
+    are out.
+
+    Args:
+        base: Shape (k,), >= 0.
+        coef: Shape (k, c), >= 0.
+        mult: Shape (c,), >= 0.
+        scale: >= 0.
+        log_beta: ln(1 / beta), > 0.
+    """
+    shares, largest, mult = _scaled(coef, mult)
+    units = largest * scale
+    first = int(np.argmax(base + units * _bound(np.full(1, 0.5), shares, mult, log_beta)))
+    value, at = _minimum(shares[[first]], mult, log_beta)
+    most = float(base[first] + units[first] * value[0])
+    upper = base + units * _bound(at, shares, mult, log_beta)
+    rest = np.flatnonzero(upper > most)
+    if rest.size:
+        values, _ = _minimum(shares[rest], mult, log_beta)
+        most = max(most, float((base[rest] + units[rest] * values).max()))
+    return most
+
+
 def chernoff_radii(coef: Array, mult: Array, scale: float, log_beta: float) -> Array:
     """Return `laplace_sum_radius` by Chernoff for many sums over the same noise.
 
@@ -87,24 +113,35 @@ def chernoff_radii(coef: Array, mult: Array, scale: float, log_beta: float) -> A
     Returns:
         Shape (k,). Every lambda gives a bound, so an inexact minimum is a bound still.
     """
+    shares, largest, mult = _scaled(coef, mult)
+    values, _ = _minimum(shares, mult, log_beta)
+    return np.asarray(values * largest * scale)
+
+
+def _scaled(coef: Array, mult: Array) -> tuple[Array, Array, Array]:
+    """Return squared weights over the largest of each sum, these, and copies; no sums of 0 copies."""
     coef, mult = coef[:, mult > 0], mult[mult > 0]
     largest = coef.max(axis=1, initial=0.0)
     # Sums without noise are divided by 1 here, and by 0 nowhere.
-    shares = (coef / np.where(largest > 0, largest, 1.0)[:, None]) ** 2
+    return (coef / np.where(largest > 0, largest, 1.0)[:, None]) ** 2, largest, mult
 
-    def bound(x: Array) -> Array:
-        """Return the bound in units of scale * largest at lambda = x / (scale * largest), x in (0, 1)."""
-        found: Array = (log_beta - np.log1p(-(x[:, None] ** 2) * shares) @ mult) / x
-        return found
 
-    low, high = np.zeros(len(coef)), np.ones(len(coef))
+def _bound(x: Array, shares: Array, mult: Array, log_beta: float) -> Array:
+    """Return the bounds in units of scale * largest at lambda = x / (scale * largest), x in (0, 1)."""
+    found: Array = (log_beta - np.log1p(-(x[:, None] ** 2) * shares) @ mult) / x
+    return found
+
+
+def _minimum(shares: Array, mult: Array, log_beta: float) -> tuple[Array, Array]:
+    """Return the least bound of each sum, and where it is; by golden section."""
+    low, high = np.zeros(len(shares)), np.ones(len(shares))
     left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-    at_left, at_right = bound(left), bound(right)
+    at_left, at_right = (_bound(x, shares, mult, log_beta) for x in (left, right))
     for _ in range(_STEPS):
         # ln beta plus a convex function that is 0 at 0, over lambda: it falls, then rises.
         smaller = at_left <= at_right
         low, high = np.where(smaller, low, left), np.where(smaller, right, high)
         left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-        fresh = bound(np.where(smaller, left, right))
+        fresh = _bound(np.where(smaller, left, right), shares, mult, log_beta)
         at_left, at_right = np.where(smaller, fresh, at_right), np.where(smaller, at_left, fresh)
-    return np.asarray(np.minimum(at_left, at_right) * scale * largest)
+    return np.minimum(at_left, at_right), np.where(at_left <= at_right, left, right)

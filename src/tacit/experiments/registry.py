@@ -12,6 +12,7 @@ import msgspec
 
 from tacit.errors import ParameterError, check_choice
 from tacit.experiments import (
+    bandit_regret,
     defaults,
     dme_kmeans,
     dme_linear_regression,
@@ -92,6 +93,7 @@ _RUNS: Mapping[str, Callable[..., Report]] = {
     "optimisers": optimisers.run,
     "trust-models": trust_models.run,
     "heavy-tails": heavy_tails.run,
+    "bandit-regret": bandit_regret.run,
 }
 
 EXPERIMENTS = {

@@ -1,5 +1,6 @@
 """Bounds and formulas of the literature, to compare with; nothing is priced by them."""
 
+from tacit.literature.bandit_rates import BANDIT_ORDERS, BanditOrder, bandit_order
 from tacit.literature.binomial import (
     BinomialParameters,
     paper_scalar_parameters,
@@ -90,8 +91,10 @@ from tacit.literature.spider import (
 )
 
 __all__ = [
+    "BANDIT_ORDERS",
     "COMMUNICATION_ORDERS",
     "SHUFFLED_ORDERS",
+    "BanditOrder",
     "BinomialParameters",
     "Bound",
     "HardPrivateLaw",
@@ -106,6 +109,7 @@ __all__ = [
     "Status",
     "SvrgNoise",
     "accelerated_erm_parameters",
+    "bandit_order",
     "central_error_order",
     "compare",
     "corollary_risk",
