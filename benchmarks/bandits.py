@@ -53,9 +53,9 @@ def _design(smoke: bool) -> dict[str, float]:
 
 
 def _live(smoke: bool) -> dict[str, float]:
-    """One batch of a million messages, from rewards to the decision on disk."""
-    actions, theta = random_circle(10, 2, np.random.default_rng(0))
-    world = LinearEnvironment(actions=actions, theta=theta)
+    """Messages of a whole run, from the shuffler to decisions on disk; no action is better, so none drops."""
+    actions, _ = random_circle(10, 2, np.random.default_rng(0))
+    world = LinearEnvironment(actions=actions, theta=np.zeros(2))
     plan = BanditPlan(actions=actions, horizon=3000 if smoke else 3_000_000, privacy=_BUDGETS["shuffle"])
     rng = np.random.default_rng(1)
     with tempfile.TemporaryDirectory() as folder:

@@ -7,9 +7,18 @@ import math
 import numpy as np
 import pytest
 
-from tacit.bandits import BanditPlan, contextual_gap, reduce_contexts, simulate_bandit
+from tacit.bandits import (
+    BanditPlan,
+    RadiusMode,
+    RewardNoise,
+    RewardPrivacy,
+    contextual_gap,
+    reduce_contexts,
+    simulate_bandit,
+)
 from tacit.errors import ParameterError
 from tacit.numerics import Array
+from tacit.privacy import TrustModel
 
 
 def _features(contexts: int, actions: int, dim: int, seed: int = 0) -> Array:
@@ -53,6 +62,24 @@ def test_both_regrets_agree_up_to_the_deviation_of_contexts() -> None:
     against = found.regret(run.played, theta, rng)
     assert abs(against - run.regret) <= contextual_gap(horizon) + horizon * 1e-3
     assert contextual_gap(10**6) == pytest.approx(5386.8, abs=0.1)
+
+
+@pytest.mark.parametrize(("epsilon", "reference"), [(math.inf, 45_034), (1.0, 47_586), (0.1, 76_423)])
+def test_the_reference_regrets_and_sizes(epsilon: float, reference: float) -> None:
+    """20 contexts of 5 actions, T = 1e6, printed radius: 4 instances, each off by some 15 %; 40 % is allowed."""
+    private = RewardPrivacy(trust=TrustModel.CENTRAL, epsilon=epsilon, noise=RewardNoise.LAPLACE)
+    regrets, sizes = [], []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        found = reduce_contexts(_features(20, 5, 2, seed=50 + seed), directions=360)
+        theta = rng.standard_normal(2)
+        plan = BanditPlan(actions=found.actions, horizon=10**6, privacy=private, radius=RadiusMode.SEED)
+        world = found.world(theta / np.linalg.norm(theta))
+        run = simulate_bandit(plan, world, rng_world=rng, rng_privacy=rng)
+        regrets.append(run.regret)
+        sizes.append(len(found.actions))
+    assert np.mean(regrets) == pytest.approx(reference, rel=0.4)
+    assert np.mean(sizes) == pytest.approx(87, rel=0.1)
 
 
 def test_samples_and_more_dimensions() -> None:

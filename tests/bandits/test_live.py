@@ -208,7 +208,9 @@ def test_continuous_noise_and_impossible_records_are_refused(tmp_path: Path) -> 
     assert not (tmp_path / "run.json").exists()
     with pytest.raises(ParameterError, match="was started"):
         LiveBandit.resume(tmp_path / "run.json")
-    _play(LiveBandit.start(_plan(), tmp_path / "run.json"), np.random.default_rng(0), batches=2)
+    started = LiveBandit.start(_plan(), tmp_path / "run.json")
+    _play(started, np.random.default_rng(0), batches=2)
+    started.next_batch()
     good = json.loads((tmp_path / "run.json").read_text())
     broken: list[dict[str, object]] = [
         {"version": 2},
@@ -222,6 +224,8 @@ def test_continuous_noise_and_impossible_records_are_refused(tmp_path: Path) -> 
         {"plan": {**good["plan"], "epsilon": 3.0, "tol": "2"}},
         {"plan": {**good["plan"], "actions_digest": "0"}},
         {"seed": "7"},
+        {"issued": {**good["issued"], "level": 9.0}},
+        {"issued": {**good["issued"], "level": None}},
     ]
     for change in broken:
         (tmp_path / "bad.json").write_text(json.dumps({**good, **change}))

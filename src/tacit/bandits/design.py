@@ -136,7 +136,7 @@ def _factor(x: Array, weights: Array) -> tuple[Array, Array]:
     support = np.flatnonzero(weights)
     core = x[support]
     inverse = np.linalg.inv((core * weights[support, None]).T @ core)
-    return inverse, np.einsum("ij,jk,ik->i", x, inverse, x, optimize=True)
+    return inverse, ((x @ inverse) * x).sum(axis=1)
 
 
 def _finish(x: Array, weights: Array, log_scale: float, tol: float) -> Design:

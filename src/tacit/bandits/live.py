@@ -115,6 +115,7 @@ class LiveBandit:
             raise ParameterError(f"seed must be that of the run, which draws from {ours}; got {asked}.")
         if plan is not None:
             _check_same(plan.facts(), found.plan.facts())
+        _check_level(record, found.plan, Path(path))
         return found
 
     @property
@@ -303,6 +304,19 @@ def _check_same(asked: dict[str, object], found: dict[str, object]) -> None:
             raise ParameterError(
                 f"{name.replace('_digest', '')} must be that of the run, {value!r}, got {asked[name]!r}."
             )
+
+
+def _check_level(record: RunRecord, plan: BanditPlan, path: Path) -> None:
+    """Refuse a batch that is out with less noise than the budget asks for: the file was changed by hand."""
+    if record.issued is None or record.issued.final:
+        return
+    batch = record.issued.batch
+    # Another machine may differ in the last digits of a calibration.
+    if not batch.level <= plan.privacy.level(batch.counts) * (1 + 1e-6):
+        raise ParameterError(
+            f"{str(path)!r} is no record of a bandit: batch {batch.number} has a level of {batch.level!r}, "
+            "above what the plan's budget allows."
+        )
 
 
 @contextmanager
