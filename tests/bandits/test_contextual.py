@@ -66,7 +66,7 @@ def test_both_regrets_agree_up_to_the_deviation_of_contexts() -> None:
 
 @pytest.mark.parametrize(("epsilon", "reference"), [(math.inf, 45_034), (1.0, 47_586), (0.1, 76_423)])
 def test_the_reference_regrets_and_sizes(epsilon: float, reference: float) -> None:
-    """20 contexts of 5 actions, T = 1e6, printed radius: 4 instances, each off by some 15 %; 40 % is allowed."""
+    """20 contexts of 5 actions, T = 1e6, printed radius: 4 instances, each off by 15 %; 40 % is allowed."""
     private = RewardPrivacy(trust=TrustModel.CENTRAL, epsilon=epsilon, noise=RewardNoise.LAPLACE)
     regrets, sizes = [], []
     for seed in range(4):
