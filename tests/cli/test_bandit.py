@@ -133,6 +133,26 @@ def test_a_run_goes_on_with_its_log(
     assert "Simulated" not in found["guarantee"]
 
 
+def test_rewards_have_a_range_of_their_own(
+    actions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record, log = tmp_path / "run.json", tmp_path / "log.csv"
+    start = ["run", str(record), "--actions", str(actions), "--horizon", "500", "--trust", "none"]
+    found = answer([*start, "--lower", "0", "--upper", "0.5"], capsys)
+    assert found["reward_range"] == [0.0, 0.5]
+    assert "reward_range must be that of the run" in refusal(start, capsys)
+    batch = found["next"]
+    rows = np.repeat(batch["actions"], batch["counts"]).tolist()
+    log.write_text("batch,action,reward\n" + "".join(f"1,{a},{9 if i else -9}\n" for i, a in enumerate(rows)))
+    answer(["run", str(record), "--log", str(log)], capsys)
+    sums = json.loads(record.read_text())["answered"][0]["sums"]
+    assert sum(sums) == 0.5 * (len(rows) - 1)
+    assert "reward_range must have low < high" in refusal(
+        ["run", str(tmp_path / "b.json"), *start[2:], "--lower", "2"], capsys
+    )
+    assert "actions must be given" in refusal(["run", str(record), "--upper", "0.5"], capsys)
+
+
 def test_a_run_refuses_what_it_is_not_of(
     actions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

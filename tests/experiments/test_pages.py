@@ -10,6 +10,7 @@ import pytest
 
 from tacit.experiments import (
     EXPERIMENTS,
+    bandit_regret_statements,
     defaults,
     dme_statements,
     heavy_tails_statements,
@@ -160,9 +161,15 @@ def tails(page: str) -> Iterator[str]:
     return heavy_tails_statements.statements(rows)
 
 
+def bandits(page: str) -> Iterator[str]:
+    (rows,) = tables(page)
+    return bandit_regret_statements.statements(rows)
+
+
 @pytest.mark.parametrize(
     ("page", "said"),
     [
+        ("bandit-regret", bandits),
         ("heavy-tails", tails),
         ("shuffled-gradient", hidden),
         ("trust-models", trusted),

@@ -260,7 +260,8 @@ OUTPUTS: Final[dict[str, Any]] = {
     ),
     "bandit run": _output(
         "BanditRun", **_BUDGETED, answered=list[int], batches_answered=int, left=list[int], best=int,
-        finished=bool, out=str | None, guarantee=str, guarantees=_list(_GUARANTEE),
+        finished=bool, reward_range=tuple[float, float], out=str | None, guarantee=str,
+        guarantees=_list(_GUARANTEE),
         next=_form(
             "NextBatch", batch=int, final=bool, rounds=int, actions=list[int], counts=list[int],
             level=_Number,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 _BEGINS: Final = ("actions", "horizon", "trust")
+_RANGE: Final = ("lower", "upper")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +51,10 @@ class RunFlags(Decisions):
             show_default="that of the record",
         ),
     ] = None
+    lower: Annotated[
+        float, typer.Option(help="Lowest reward; lower ones are clipped, and NaN counts as this one.")
+    ] = -1.0
+    upper: Annotated[float, typer.Option(help="Highest reward; higher ones are clipped.")] = 1.0
     log: Annotated[
         Path | None,
         typer.Option(
@@ -75,11 +80,8 @@ class RunFlags(Decisions):
     def asked(self) -> BanditPlan | None:
         """Return the plan that the flags ask for; None where they name none."""
         given = [name for name in _BEGINS if getattr(self, name) is not None]
-        others = [
-            f.name
-            for f in fields(Decisions)
-            if getattr(self, f.name) != f.default and f.name not in ("json",)
-        ]
+        named = [f for f in fields(self) if f.name in _RANGE or hasattr(Decisions, f.name)]
+        others = [f.name for f in named if getattr(self, f.name) != f.default]
         if not given and not others:
             return None
         if len(given) < len(_BEGINS):
@@ -88,7 +90,8 @@ class RunFlags(Decisions):
         rows, horizon, trust = self.actions, self.horizon, self.trust
         if rows is None or horizon is None or trust is None:
             return None
-        return self.plan(read_actions(rows), horizon, check_choice("trust", trust, TRUSTS))
+        found = self.plan(read_actions(rows), horizon, check_choice("trust", trust, TRUSTS))
+        return replace(found, reward_range=(self.lower, self.upper))
 
 
 @takes(RunFlags)
@@ -183,6 +186,7 @@ def _facts(bandit: LiveBandit, batch: Batch, answered: list[int], out: Path | No
         "left": bandit.alive.tolist(),
         "best": bandit.best,
         "finished": bandit.finished,
+        "reward_range": list(bandit.plan.reward_range),
         **budget_facts(bandit.plan.privacy),
         "next": {
             "batch": batch.number,
@@ -206,6 +210,9 @@ def _show(facts: dict[str, Any]) -> None:
         f"{len(facts['left'])} actions left, best so far: {facts['best']}"
     )
     after = facts["next"]
+    low, high = facts["reward_range"]
+    if not after["final"]:
+        print_text(f"rewards are clipped to [{low:g}, {high:g}]")
     what = "play to the end, and collect nothing" if after["final"] else f"batch {after['batch']}: play"
     print_text(f"{what}, {after['rounds']:,} rounds")
     print_table(
