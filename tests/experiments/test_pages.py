@@ -162,7 +162,7 @@ def tails(page: str) -> Iterator[str]:
 
 
 def bandits(page: str) -> Iterator[str]:
-    (rows,) = tables(page)
+    _, rows = tables(page)
     return bandit_regret_statements.statements(rows)
 
 
