@@ -40,6 +40,7 @@ def test_a_simulation_says_regret_and_guarantee(capsys: pytest.CaptureFixture[st
     assert "Simulated" in found["guarantee"]
     for claim in found["guarantees"]:
         verify(Guarantee.from_builtins(claim))
+    assert (found["budget_epsilon"], found["budget_delta"], found["levels"]) == (1.0, 1e-6, "numeric")
     assert found == answer(["simulate", *TEN, "--trust", "shuffle"], capsys)
     other = answer(["simulate", *TEN, "--trust", "shuffle", "--seed", "1"], capsys)
     assert other["regret"] != found["regret"]
@@ -131,6 +132,18 @@ def test_a_run_goes_on_with_its_log(
     assert main(["bandit", "run", record]) == 0
     assert "collect nothing" in capsys.readouterr().out
     assert "Simulated" not in found["guarantee"]
+    statement = tmp_path / "statement.json"
+    statement.write_text(json.dumps(found))
+    assert main(["account", "verify", str(statement)]) == 0
+    capsys.readouterr()
+    forged: list[dict[str, Any]] = [{"trust": "central" if trust != "central" else "local"}]
+    if trust != "none":
+        forged += [{"budget_epsilon": 0.5}, {"epsilon": 0.5}, {"guarantee": "None."}]
+    if trust == "shuffle":
+        forged += [{"guarantees": found["guarantees"][::-1]}, {"budget_delta": 0.0}]
+    for change in forged:
+        statement.write_text(json.dumps({**found, **change}))
+        assert main(["account", "verify", str(statement)]) == 1, change
 
 
 def test_rewards_have_a_range_of_their_own(

@@ -33,13 +33,23 @@ from tacit.privacy import (
 )
 from tacit.privacy.shuffling.closed_form import paper_level
 
-__all__ = ["Amplification", "Anonymity", "RewardNoise", "RewardPrivacy", "SumNoise", "amplified_level"]
+__all__ = [
+    "ONCE",
+    "Amplification",
+    "Anonymity",
+    "RewardNoise",
+    "RewardPrivacy",
+    "SumNoise",
+    "amplified_level",
+    "observers_of",
+]
 
 REWARDS = Neighbours(part=Part.REWARD)
 """One reward of one round is replaced."""
 CLIENTS = Neighbours()
 """One client is replaced: all the rewards that it would give, for any action."""
-_ONCE = "no client answers more than one round"
+ONCE = "no client answers more than one round"
+"""What every guarantee of a bandit rests on."""
 _MOST_PARTIES = 10**9
 _LEAST_GAIN = 1.001
 """What shuffling must gain to be relied on; below, the condition of an honest shuffler buys nothing."""
@@ -204,15 +214,15 @@ class RewardPrivacy(msgspec.Struct, frozen=True, kw_only=True):
             Central trust: for whoever sees the actions, or even all noisy sums. Local: for the server.
             Shuffle: for the server, and for whoever sees one message with its sender.
         """
-        observer = {TrustModel.CENTRAL: "an observer of the actions and the noisy sums", None: "the server"}
-        rests = (_ONCE, CONTINUOUS) if self.private and self.noise is RewardNoise.LAPLACE else (_ONCE,)
+        observers = observers_of(self.trust if self.private else None)
+        rests = (ONCE, CONTINUOUS) if self.private and self.noise is RewardNoise.LAPLACE else (ONCE,)
         events = tuple(dict.fromkeys(self.event(counts, level) for counts, level in batches))
         whole: Event = Parallel(events) if events else PureDP(0.0, self.neighbours)
         said = [
             guarantee(
                 whole if self.private else NonPrivate(self.neighbours),
                 self.delta,
-                observer=observer.get(self.trust, "the server"),
+                observer=observers[0],
                 assumptions=rests if self.private else (),
                 simulated=simulated,
             )
@@ -223,7 +233,7 @@ class RewardPrivacy(msgspec.Struct, frozen=True, kw_only=True):
                 guarantee(
                     self.message_event(highest),
                     0.0,
-                    observer="an observer of one message and its sender",
+                    observer=observers[1],
                     assumptions=rests,
                     simulated=simulated,
                 )
@@ -247,6 +257,17 @@ class RewardPrivacy(msgspec.Struct, frozen=True, kw_only=True):
             return SumNoise(width / level, one, width**2 / 4)
         # A decoded response takes two values, width / gap apart: Hoeffding.
         return SumNoise(0.0, one, (width / BinaryRandomizedResponse(level).gap) ** 2 / 4)
+
+
+def observers_of(trust: TrustModel | None) -> tuple[str, ...]:
+    """Return who looks, for every guarantee of a bandit; no trust model is no privacy."""
+    match trust:
+        case TrustModel.CENTRAL:
+            return ("an observer of the actions and the noisy sums",)
+        case TrustModel.SHUFFLE:
+            return ("the server", "an observer of one message and its sender")
+        case _:
+            return ("the server",)
 
 
 @lru_cache(maxsize=4096)

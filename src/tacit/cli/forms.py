@@ -162,7 +162,8 @@ _ROUND_STATUS: Final = _form(
 _SERVED: Final = _output("Served", **_TRAINED, rounds=int, bytes_up=int, bytes_down=int)
 
 _BUDGETED: Final = {
-    "trust": str, "epsilon": _Number, "delta": float, "noise": str, "anonymity": str, "method": str,
+    "trust": str, "budget_epsilon": _Number, "budget_delta": float, "noise": str, "anonymity": str,
+    "levels": str,
 }  # fmt: skip
 
 OUTPUTS: Final[dict[str, Any]] = {
@@ -258,15 +259,7 @@ OUTPUTS: Final[dict[str, Any]] = {
             batches=_list(_form("PlannedBatch", batch=int, rounds=int, level=_Number, radius=float)),
         )),
     ),
-    "bandit run": _output(
-        "BanditRun", **_BUDGETED, answered=list[int], batches_answered=int, left=list[int], best=int,
-        finished=bool, reward_range=tuple[float, float], out=str | None, guarantee=str,
-        guarantees=_list(_GUARANTEE),
-        next=_form(
-            "NextBatch", batch=int, final=bool, rounds=int, actions=list[int], counts=list[int],
-            level=_Number,
-        ),
-    ),
+    "bandit run": _statement("bandit run"),
     "data check": _output("Checked", files=_Names, records=int, problems=list[TableProblem]),
     "data describe": _output(
         "DataSet", **_DATA_SET, title=str, target=str | None, sensitive=_Names, source=str, page=str | None,

@@ -40,6 +40,11 @@ KINDS: dict[str, frozenset[str]] = {
     "vote release": frozenset(
         {"out", "queries", "teachers", "method", "epsilon", "delta", "simulated", "guarantee"}
     ),
+    "bandit run": frozenset(
+        {"trust", "budget_epsilon", "budget_delta", "noise", "anonymity", "levels", "reward_range"}
+        | {"answered", "batches_answered", "left", "best", "finished", "next", "out"}
+        | {"epsilon", "delta", "simulated", "guarantee"}
+    ),
     "account epsilon": _ROUNDS | {"noise_multiplier", "mechanism"},
     "account subsample": _ROUNDS | {"release", "epsilon_per_round", "epsilon_without_sampling"},
     "account shuffle": _PRICE
@@ -236,7 +241,7 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return found
 
 
-_RELEASES = frozenset({"train", "mean", "vote release"})
+_RELEASES = frozenset({"train", "mean", "vote release", "bandit run"})
 """Kinds that say what left, not what something would cost."""
 COMMON = tuple(name for name in Statement.__struct_fields__ if name not in ("kind", "guarantees", "answer"))
 """Fields that a statement of any kind may have, beside its kind, its guarantees and their number."""

@@ -18,7 +18,7 @@ __all__ = ["read_statement"]
 
 _MOST_GUARANTEES = 10_000
 _DIGITS = 64
-_TRUTHS = frozenset({"simulated", "worst_case_order"})
+_TRUTHS = frozenset({"simulated", "worst_case_order", "finished"})
 
 
 def read_statement(data: bytes) -> Statement:

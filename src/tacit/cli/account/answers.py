@@ -12,13 +12,19 @@ from tacit.cli.account.options import clauses_of
 from tacit.cli.account.output import observer
 from tacit.cli.account.shuffled import observers as shuffle_observers
 from tacit.cli.mean import notes_on
-from tacit.errors import VerificationError, check_count, check_finite, check_probability
+from tacit.errors import (
+    VerificationError,
+    check_count,
+    check_finite,
+    check_positive,
+    check_probability,
+)
 
 if TYPE_CHECKING:
     from tacit.privacy import Event
     from tacit.privacy.statement import About, Statement
 
-__all__ = ["check_alone", "check_form", "check_means", "check_run_files", "check_votes"]
+__all__ = ["check_alone", "check_bandit", "check_form", "check_means", "check_run_files", "check_votes"]
 
 _FILES: Final = ("model.json", "plan.toml")
 """What the statement of every run names with a digest."""
@@ -170,6 +176,35 @@ def _check_summed(found: Statement) -> None:
         )
 
 
+def check_bandit(found: Statement) -> None:
+    """Refuse a run of a bandit whose guarantees are not those of its trust model, or exceed its budget."""
+    from tacit.bandits.reward_privacy import ONCE
+    from tacit.privacy import DiscreteLaplace, NonPrivate, PureDP, Shuffled
+
+    _check_all_there(found)
+    trust, (first, *alone) = found.answer["trust"], found.guarantees
+    kinds = {"none": NonPrivate, "central": DiscreteLaplace | PureDP, "local": PureDP}
+    leaves = [part for part, _ in _leaves(first.event)]
+    if not all(isinstance(part, kinds.get(trust, Shuffled | PureDP)) for part in leaves):
+        raise VerificationError(f"its event is not what a bandit under trust {trust!r:.80} releases.")
+    if trust == "none":
+        return
+    # The event of a run that starts is nothing: a level of 0, which needs no condition.
+    for claim in found.guarantees:
+        if ONCE not in claim.assumptions:
+            raise VerificationError(f"the statement leaves out what its price rests on: {ONCE}.")
+    budget = check_positive("budget_epsilon at the top", found.answer["budget_epsilon"])
+    if not (first.epsilon <= budget and first.delta == found.answer["budget_delta"]):
+        raise VerificationError("the budget at the top is below what the guarantee says was spent.")
+    levels = [part.local_epsilon if isinstance(part, Shuffled) else part.epsilon for part in leaves
+              if isinstance(part, Shuffled | PureDP)]  # fmt: skip
+    for claim in alone:
+        if not (isinstance(claim.event, PureDP) and claim.event.epsilon >= max(levels) and not claim.delta):
+            raise VerificationError("the guarantee of one message is below the level of its batch.")
+        if claim.simulated is not first.simulated or claim.neighbours != first.neighbours:
+            raise VerificationError("its guarantees are of different runs.")
+
+
 def check_votes(found: Statement) -> None:
     """Refuse facts of a release of votes that its event, its observer or its digest contradict."""
     from tacit.privacy import Certified
@@ -197,6 +232,7 @@ def check_votes(found: Statement) -> None:
 
 def _observers(found: Statement) -> tuple[str, ...]:
     """Return who looks, by the facts at the top, for every guarantee that the command writes."""
+    from tacit.bandits.reward_privacy import observers_of as observers_of_bandit
     from tacit.means.columns import observer_of_means
     from tacit.privacy import TrustModel
     from tacit.voting.guarantee import observer_of_bits
@@ -212,6 +248,8 @@ def _observers(found: Statement) -> tuple[str, ...]:
             return tuple(observer_of_means(trust, unit, colluding=colluding, alone=one) for one in views)
         case "vote release":
             return (observer_of_bits(check_count("queries at the top", answer["queries"])),)
+        case "bandit run":
+            return observers_of_bandit(None if answer["trust"] == "none" else TrustModel(answer["trust"]))
         case "account epsilon" | "account subsample":
             return (observer(answer["rounds"]),)
         case "account shuffle":

@@ -39,6 +39,7 @@ _CHECKS: Final[dict[str, Callable[[Statement], None]]] = {
     "train": answers.check_run_files,
     "mean": answers.check_means,
     "vote release": answers.check_votes,
+    "bandit run": answers.check_bandit,
     "account shuffle": answers.check_alone,
 }
 """What checks the other facts of a statement."""

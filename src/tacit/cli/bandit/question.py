@@ -194,9 +194,9 @@ def budget_facts(privacy: RewardPrivacy) -> dict[str, Any]:
     """Return who is trusted with what, for programs."""
     return {
         "trust": "none" if privacy.trust is None else privacy.trust.value,
-        "epsilon": privacy.epsilon if privacy.private else None,
-        "delta": privacy.delta,
+        "budget_epsilon": privacy.epsilon if privacy.private else None,
+        "budget_delta": privacy.delta,
         "noise": privacy.noise.value,
         "anonymity": privacy.anonymity.value,
-        "method": privacy.method.value,
+        "levels": privacy.method.value,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -103,6 +104,7 @@ def run(flags: RunFlags) -> None:
     is said. The record holds noisy sums only, and must not be put back to an older copy.
     """
     from tacit.bandits import LiveBandit
+    from tacit.privacy.statement import Statement
     from tacit.privacy.weak import warn_of_weak
     from tacit.randomness import secure, simulated
 
@@ -133,9 +135,9 @@ def run(flags: RunFlags) -> None:
         flags.out.write_text("action\n" + "".join(f"{row}\n" for row in rows.tolist()), encoding="utf-8")
     facts = _facts(bandit, batch, answered, flags.out)
     if flags.json:
-        print_json(facts)
+        print_json(Statement(kind="bandit run", guarantees=bandit.guarantees, answer=facts).to_builtins())
     else:
-        _show(facts)
+        _show(facts, bandit)
 
 
 def _answer(bandit: LiveBandit, path: Path) -> list[int]:
@@ -179,7 +181,7 @@ def _read_log(path: Path, kind: str) -> tuple[IntArray, IntArray, Array]:
 
 def _facts(bandit: LiveBandit, batch: Batch, answered: list[int], out: Path | None) -> dict[str, Any]:
     """Return where a run stands, for programs."""
-    claims = bandit.guarantees
+    first = bandit.guarantees[0]
     return {
         "answered": answered,
         "batches_answered": bandit.answered,
@@ -194,15 +196,17 @@ def _facts(bandit: LiveBandit, batch: Batch, answered: list[int], out: Path | No
             "rounds": batch.rounds,
             "actions": batch.actions.tolist(),
             "counts": batch.counts.tolist(),
-            "level": batch.level,
+            "level": batch.level if math.isfinite(batch.level) else None,
         },
-        "out": out,
-        "guarantee": str(claims[0]),
-        "guarantees": [claim.to_builtins() for claim in claims],
+        "out": None if out is None else str(out),
+        "epsilon": first.epsilon if math.isfinite(first.epsilon) else None,
+        "delta": first.delta,
+        "simulated": first.simulated,
+        "guarantee": str(first),
     }
 
 
-def _show(facts: dict[str, Any]) -> None:
+def _show(facts: dict[str, Any], bandit: LiveBandit) -> None:
     """Print where a run stands."""
     said = ", ".join(map(str, facts["answered"]))
     print_text(
@@ -219,5 +223,5 @@ def _show(facts: dict[str, Any]) -> None:
         ("action", "rounds"), list(zip(after["actions"], after["counts"], strict=True)), right=("rounds",)
     )
     print_text("")
-    for claim in facts["guarantees"]:
-        print_text(claim["sentence"])
+    for claim in bandit.guarantees:
+        print_text(str(claim))
