@@ -17,11 +17,12 @@ from tacit.bandits import (
     Tail,
     begin,
     decide,
+    laplace_sum_radius,
     next_batch,
     regret_bound,
     simulate_bandit,
 )
-from tacit.bandits.answers import reward_message, simulated_sums
+from tacit.bandits.answers import noisy_high, reward_message, simulated_sums
 from tacit.bandits.elimination import Batch, Elimination
 from tacit.bandits.environment import random_circle
 from tacit.bandits.radius import Question, confidence_radius
@@ -146,6 +147,58 @@ def test_sums_are_unbiased_with_the_stated_variance(privacy: RewardPrivacy) -> N
     # A Laplace variable has a fourth moment of 6 variances squared: the spread of a variance is at most
     # sqrt(5 / n), and the normal bound is kept with room.
     assert np.all(np.abs(sums.var(axis=0) / variance - 1) <= bound * math.sqrt(5 / 4000))
+
+
+@pytest.mark.parametrize("level", [0.3, 1.0])
+def test_noise_on_high_rewards_follows_its_law(level: float) -> None:
+    """20,000 draws: how often it is 0, and its variance; false alarm below 1e-6. Half the noise fails."""
+
+    def strays(at: float) -> tuple[float, float]:
+        noise = noisy_high(np.zeros(20_000, dtype=np.int64), at, np.random.default_rng(3))
+        zero = math.tanh(level / 2)
+        variance = discrete_laplace_variance(1 / level)
+        fourth = 6.0 + 1 / variance  # of a discrete Laplace variable, over its variance squared
+        return (
+            abs((noise == 0).mean() - zero) / math.sqrt(zero * (1 - zero) / 20_000),
+            abs(noise.var() / variance - 1) / math.sqrt((fourth - 1) / 20_000),
+        )
+
+    assert max(strays(level)) <= z_bound(4)
+    assert min(strays(2 * level)) > z_bound(4)
+
+
+@pytest.mark.parametrize("level", [0.5, 2.0])
+def test_messages_lie_as_often_as_they_must(level: float) -> None:
+    """20,000 messages of certain rewards; false alarm below 1e-6. A level twice as high fails."""
+    flip = 1 / (1 + math.exp(level))
+    for at, right in ((level, True), (2 * level, False)):
+        bits = reward_message(np.ones(20_000), at, np.random.default_rng(4))
+        strays = abs((bits == 0).mean() - flip) / math.sqrt(flip * (1 - flip) / 20_000)
+        assert bool(strays <= z_bound(2)) is right
+
+
+def test_a_sound_radius_by_hand() -> None:
+    """Two actions at a right angle, played n times each: one sum counts for each, with weight 1 / n."""
+    n, horizon, batches = 50, 10**4, 8
+    asked = Question(
+        horizon=horizon, batches=batches, length=100.0, alive=2, rank=2, spread=4.0,
+        counts=np.array([n, n]), level=0.5, width=2.0,
+    )  # fmt: skip
+    influence = np.eye(2) / n
+    lb = math.log(4 * 2 * batches * horizon)
+    found = {
+        p.trust: confidence_radius(RadiusMode.SOUND, p, asked, influence) for p in (NONE, CENTRAL, LOCAL)
+    }
+    rewards = math.sqrt(2 * lb / n)
+    assert found[None] == pytest.approx(rewards)
+    assert found[TrustModel.CENTRAL] == pytest.approx(
+        rewards + laplace_sum_radius([1 / n], 1, 4.0, math.exp(-lb)), rel=1e-6
+    )
+    assert found[TrustModel.LOCAL] == pytest.approx(
+        rewards + laplace_sum_radius([1 / n], n, 4.0, math.exp(-lb)), rel=1e-6
+    )
+    message = confidence_radius(RadiusMode.SOUND, EXACT[1], asked, influence)
+    assert message == pytest.approx(rewards / math.tanh(0.25))
 
 
 def test_the_variance_of_the_example() -> None:
