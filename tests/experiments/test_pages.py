@@ -10,7 +10,6 @@ import pytest
 
 from tacit.experiments import (
     EXPERIMENTS,
-    bandit_regret_statements,
     defaults,
     dme_statements,
     heavy_tails_statements,
@@ -18,6 +17,7 @@ from tacit.experiments import (
     isrl_statements,
     nonconvex_statements,
     optimisers_statements,
+    private_bandits_statements,
     sco_statements,
     semi_dp_statements,
     shuffled_statements,
@@ -163,13 +163,13 @@ def tails(page: str) -> Iterator[str]:
 
 def bandits(page: str) -> Iterator[str]:
     _, rows = tables(page)
-    return bandit_regret_statements.statements(rows)
+    return private_bandits_statements.statements(rows)
 
 
 @pytest.mark.parametrize(
     ("page", "said"),
     [
-        ("bandit-regret", bandits),
+        ("private-bandits", bandits),
         ("heavy-tails", tails),
         ("shuffled-gradient", hidden),
         ("trust-models", trusted),

@@ -12,7 +12,6 @@ import msgspec
 
 from tacit.errors import ParameterError, check_choice
 from tacit.experiments import (
-    bandit_regret,
     defaults,
     dme_kmeans,
     dme_linear_regression,
@@ -24,6 +23,7 @@ from tacit.experiments import (
     isrl_nonconvex,
     isrl_obesity,
     optimisers,
+    private_bandits,
     private_dme,
     semi_dp_regression,
     shuffle_rdp_curves,
@@ -93,7 +93,7 @@ _RUNS: Mapping[str, Callable[..., Report]] = {
     "optimisers": optimisers.run,
     "trust-models": trust_models.run,
     "heavy-tails": heavy_tails.run,
-    "bandit-regret": bandit_regret.run,
+    "private-bandits": private_bandits.run,
 }
 
 EXPERIMENTS = {

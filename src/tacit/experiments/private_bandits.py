@@ -25,7 +25,7 @@ from tacit.bandits import (
     random_circle,
     simulate_bandit,
 )
-from tacit.experiments.bandit_regret_statements import statements
+from tacit.experiments.private_bandits_statements import statements
 from tacit.experiments.reference import reference
 from tacit.experiments.report import Report
 from tacit.privacy import TrustModel
@@ -82,7 +82,7 @@ class Curve:
     def regret(self, epsilon: float, instance: int) -> float:
         """Play one instance; instances, rewards and noise are the same for all curves of a figure."""
         n_actions, horizon = _PANELS[self.figure]
-        name = f"bandit-regret {self.figure}"
+        name = f"private-bandits {self.figure}"
         actions, theta = random_circle(n_actions, 2, simulated(0, name, "instance", instance))
         world = LinearEnvironment(actions=actions, theta=theta)
         rewards = simulated(0, name, "rewards", instance)
@@ -153,7 +153,7 @@ def compute(
         for curve in curves()
         for epsilon in (trust_grid if curve.figure == "6.2a" else core_grid)
     ]
-    known = reference("bandit-regret")
+    known = reference("private-bandits")
     flat: dict[str, tuple[float, float]] = {}
     rows: list[dict[str, object]] = []
     for done, (curve, epsilon) in enumerate(asked):

@@ -7,8 +7,8 @@ import math
 import pytest
 
 from tacit.experiments import Report
-from tacit.experiments.bandit_regret import TRUST_GRID, compute, curves
-from tacit.experiments.bandit_regret_statements import statements
+from tacit.experiments.private_bandits import TRUST_GRID, compute, curves
+from tacit.experiments.private_bandits_statements import statements
 from tacit.experiments.reference import reference
 
 SEEN: list[tuple[int, int]] = []
@@ -20,9 +20,9 @@ def report() -> Report:
 
 
 def test_every_line_of_the_reference_is_computed() -> None:
-    known = {(panel, line) for panel, line, _ in reference("bandit-regret")}
+    known = {(panel, line) for panel, line, _ in reference("private-bandits")}
     assert known <= {(curve.panel, curve.line) for curve in curves()}
-    assert {at for panel, _, at in reference("bandit-regret") if "a" in panel} == set(TRUST_GRID)
+    assert {at for panel, _, at in reference("private-bandits") if "a" in panel} == set(TRUST_GRID)
 
 
 def test_a_small_run_has_the_order_of_the_reference(report: Report) -> None:
