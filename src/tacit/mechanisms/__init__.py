@@ -17,6 +17,7 @@ from tacit.mechanisms.discrete_laplace import (
     sample_discrete_laplace,
 )
 from tacit.mechanisms.exponential import exponential_law, sample_exponential
+from tacit.mechanisms.hadamard_response import HadamardRandomizer
 from tacit.mechanisms.randomized_response import (
     HIGHEST_LEVEL,
     LOWEST_LEVEL,
@@ -26,7 +27,10 @@ from tacit.mechanisms.randomized_response import (
     level_from_v,
     lie_threshold,
     randomize_bits,
+    sampled_level,
+    whole_values,
 )
+from tacit.mechanisms.skewed_response import LEAST_RANDOM_BITS, SkewedResponse
 from tacit.mechanisms.sphere import (
     HIGHEST_UNIT_LEVEL,
     Cap,
@@ -36,19 +40,26 @@ from tacit.mechanisms.sphere import (
     draw_directions,
     hemisphere_scale,
 )
+from tacit.mechanisms.subset_selection import SubsetRandomizer
 from tacit.mechanisms.sum_quantiles import discrete_gaussian_sum_quantile, discrete_laplace_sum_quantile
+from tacit.mechanisms.unary import UnaryRandomizer
 
 __all__ = [
     "HIGHEST_LEVEL",
     "HIGHEST_UNIT_LEVEL",
+    "LEAST_RANDOM_BITS",
     "LOWEST_LEVEL",
     "BinaryRandomizedResponse",
     "Cap",
     "CorrelatedSums",
+    "HadamardRandomizer",
     "KaryRandomizedResponse",
     "Past",
     "PrivUnit",
     "PrivUnitG",
+    "SkewedResponse",
+    "SubsetRandomizer",
+    "UnaryRandomizer",
     "ball_to_sphere",
     "check_level",
     "convolution_slack",
@@ -73,5 +84,7 @@ __all__ = [
     "sample_gamma_length",
     "sample_gaussian",
     "sample_laplace",
+    "sampled_level",
     "shares_slack",
+    "whole_values",
 ]

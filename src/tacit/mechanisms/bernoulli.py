@@ -26,6 +26,7 @@ __all__ = [
     "LazyUniform",
     "below_exp",
     "decide_below_exp",
+    "draw_below",
     "draw_words",
     "exp_bounds",
     "sample_bernoulli_exp",
@@ -53,6 +54,28 @@ def draw_words(count: int, rng: np.random.Generator) -> Array:
         return np.asarray(rng.bit_generator.random_raw(count))
     # The full range is never rejected from, so that a word is 64 raw bits of the stream.
     return rng.integers(0, _LARGEST_WORD, size=count, dtype=np.uint64, endpoint=True)
+
+
+def draw_below(threshold: int, count: int, rng: np.random.Generator) -> BoolArray:
+    """Draw independent bits that are 1 with probability threshold / 2**64, exactly.
+
+    A 64-bit word is compared with the threshold, its first 16 bits first; one word in 65,536 has its others
+    drawn as well. Nearly all bits cost a quarter of a word.
+
+    Args:
+        threshold: Whole number from 0 to 2**64 - 1.
+        count: How many.
+        rng: Source of the words.
+
+    Returns:
+        Shape (count,).
+    """
+    head, tail = divmod(threshold, 1 << 48)
+    heads = np.ascontiguousarray(draw_words(-(-count // 4), rng)).view(np.uint16)[:count]
+    below = heads < np.uint16(head)
+    ties = np.flatnonzero(heads == np.uint16(head))
+    below[ties] = draw_words(ties.size, rng) >> np.uint64(16) < np.uint64(tail)
+    return below
 
 
 def exp_bounds(gamma: Fraction, bits: int) -> tuple[int, int]:

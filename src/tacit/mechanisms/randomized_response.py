@@ -27,6 +27,8 @@ __all__ = [
     "level_from_v",
     "lie_threshold",
     "randomize_bits",
+    "sampled_level",
+    "whole_values",
 ]
 
 LOWEST_LEVEL = 2.0**-30
@@ -53,12 +55,13 @@ def check_level(name: str, epsilon: float, *, high: float = HIGHEST_LEVEL) -> fl
 
 
 @lru_cache(maxsize=1024)
-def lie_threshold(epsilon: float, values: int = 2) -> int:
+def lie_threshold(epsilon: float, values: int | Fraction = 2) -> int:
     """Return how many of 2**64 words make a report lie, rounded up.
 
     Args:
         epsilon: Pure level of one report, in [2**-30, 30].
-        values: Number k of values, from 2 to 2**31.
+        values: Number k of values, from 2 to 2**31. A fraction k / w, above 1, where a report is a set of w
+            values out of k, which holds its own value unless it lies.
 
     Returns:
         t with t / 2**64 >= (k - 1) / (e^epsilon + k - 1), above it by at most 2**-63. With k = 2, t < 2**63.
@@ -71,11 +74,34 @@ def lie_threshold(epsilon: float, values: int = 2) -> int:
         0.2689414213699951
     """
     epsilon = check_level("epsilon", epsilon)
-    values = check_count("values", values, low=2, high=2**31)
+    if not isinstance(values, Fraction):
+        values = check_count("values", values, low=2, high=2**31)
+    elif not 1 < values <= 2**31:
+        raise ParameterError(f"values must be above 1 and at most 2**31, got {values!s}.")
     # q = (k - 1) e^-epsilon; q / (1 + q) increases with it, so the upper end of the enclosure is safe.
     _, high = exp_bounds(Fraction(epsilon), 192)
     q = (values - 1) * Fraction(high, 1 << 192)
     return math.ceil(_WORD * q / (1 + q))
+
+
+def sampled_level(epsilon: float, values: int | Fraction = 2) -> float:
+    """Return the pure level that reports have whose lies `lie_threshold` counts: epsilon, or a hair less.
+
+    Args:
+        epsilon: Level that was asked for, in [2**-30, 30].
+        values: As for `lie_threshold`.
+
+    Returns:
+        ln((1 - t) (k - 1) / t), rounded up, for the probability t of a lie; at most `epsilon`, because t is
+        rounded up.
+
+    Example:
+        >>> sampled_level(30.0), sampled_level(1.0)
+        (29.999999861221923, 1.0)
+    """
+    lies = lie_threshold(epsilon, values)
+    excess = (_WORD - lies) * (Fraction(values) - 1) / lies - 1
+    return min(epsilon, math.log1p(float(excess)) * (1 + 2.0**-50))
 
 
 def randomize_bits(bits: Array, thresholds: Array | int, rng: np.random.Generator) -> IntArray:
@@ -173,12 +199,12 @@ class BinaryRandomizedResponse:
         Raises:
             ParameterError: An entry is not 0 or 1, or the dtype is not whole.
         """
-        held = _whole("bits", bits, 2)
+        held = whole_values("bits", bits, 2)
         return randomize_bits(held, self.threshold, rng)
 
     def decode(self, reports: npt.ArrayLike) -> Array:
         """Map reports 0 and 1 to unbiased numbers (report - p) / (1 - 2 p)."""
-        return (_whole("reports", reports, 2) - 0.5) / self.gap + 0.5
+        return (whole_values("reports", reports, 2) - 0.5) / self.gap + 0.5
 
     def log_pmf(self, report: int, bit: int) -> float:
         """Log-probability of `report` from a party that holds `bit`."""
@@ -233,7 +259,10 @@ class KaryRandomizedResponse:
         Raises:
             ParameterError: A value is out of range, or the dtype is not whole.
         """
-        values = _whole("held", held, self.values)
+        return self.draw(whole_values("held", held, self.values), rng)
+
+    def draw(self, values: IntArray, rng: np.random.Generator) -> IntArray:
+        """Randomize whole numbers that are known to be from 0 to k - 1; see `sample`."""
         lies = draw_words(values.size, rng).reshape(values.shape) < np.uint64(
             lie_threshold(self.epsilon, self.values)
         )
@@ -264,8 +293,20 @@ class KaryRandomizedResponse:
         return math.log(1 - self.lie_prob if report == held else self.lie_prob / (self.values - 1))
 
 
-def _whole(name: str, values: npt.ArrayLike, high: int) -> IntArray:
-    """Read whole numbers from 0 to high - 1."""
+def whole_values(name: str, values: npt.ArrayLike, high: int) -> IntArray:
+    """Read whole numbers from 0 to high - 1.
+
+    Args:
+        name: What an error calls them.
+        values: Any shape, integers or booleans.
+        high: Number of values.
+
+    Returns:
+        The same shape, int64.
+
+    Raises:
+        ParameterError: An entry is out of range, or the dtype is not whole. No entry is quoted.
+    """
     array = np.asarray(values)
     if array.dtype.kind not in "biu":
         raise ParameterError(f"{name} must be whole numbers, got dtype {array.dtype}.")

@@ -1,5 +1,6 @@
 """Numerical building blocks without data and without privacy claims."""
 
+from tacit.numerics.alphabets import hadamard_blocks, subset_size
 from tacit.numerics.arrays import Array, BoolArray, IntArray, as_floats, as_rows
 from tacit.numerics.averages import (
     RunningAverage,
@@ -9,6 +10,7 @@ from tacit.numerics.averages import (
 )
 from tacit.numerics.clipping import NORM_SLACK, Norm, clip_box, clip_rows, row_norms
 from tacit.numerics.composite import Composite, Domain
+from tacit.numerics.entropy import binary_entropy, binary_entropy_inv
 from tacit.numerics.hadamard import (
     MAX_TRANSFORM_DIM,
     fwht,
@@ -89,12 +91,15 @@ __all__ = [
     "Zero",
     "as_floats",
     "as_rows",
+    "binary_entropy",
+    "binary_entropy_inv",
     "certified_radius",
     "clip_box",
     "clip_rows",
     "draw_disjoint_order",
     "flat_radius",
     "fwht",
+    "hadamard_blocks",
     "hadamard_entries",
     "hadamard_matrix",
     "inverse_column",
@@ -118,6 +123,7 @@ __all__ = [
     "stich_schedule",
     "strongly_convex_log_weights",
     "strongly_convex_schedule",
+    "subset_size",
     "take_disjoint_batch",
     "weighted_sum",
 ]
