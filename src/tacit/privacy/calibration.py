@@ -59,7 +59,8 @@ def calibrate(
     overspent = _overspending(event_at, budget)
     if overspent(high) > 0:
         raise _cannot_be_met(event_at(high), budget, high)
-    if meets(event_at(low), budget):
+    # The first look is one value of the curve; pricing, a search, is for what may meet the budget only.
+    if overspent(low) <= 0 and meets(event_at(low), budget):
         return low
     low, high = _bracket(overspent, low, high)
     left, right = math.log(low), math.log(high)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -14,6 +15,7 @@ from tests.privacy.reference import Array
 from tests.privacy.shuffling.histograms import EPSILONS, k_ary, sets_channel, worst_deltas, worst_renyi
 
 NAMES = ["general", "2rr", "krr:3", "krr:50", "hadamard", "hadamard:100", "laplace", "privunit:0.05"]
+NAMES += ["bh:2", "bh:3", "bh:100", "hr:100", "oue:2", "oue:100", "rappor:3", "rappor:100", "ss:3", "ss:100"]
 ORDERS = np.array([1.5, 2.0, 6.0])
 
 # The rows of a 4 x 4 Hadamard matrix but the constant one, and two blocks of size 4.
@@ -54,6 +56,59 @@ def test_no_data_set_of_hadamard_responses_in_two_blocks_costs_more(parties: int
 def test_no_data_set_of_subsets_costs_more(parties: int) -> None:
     sets = ((0, 1), (2, 3), (1, 2), (4, 5))
     covered("privunit:" + repr(2 / 6), 1.3, parties, sets_channel(1.3, sets, 6))
+
+
+def columns_channel(epsilon0: float, values: int, *, constant: bool) -> Array:
+    """Return (column, bit) of a binary Hadamard response, the constant column among them or not."""
+    dim = 1 << (values - 1).bit_length()
+    columns = range(0 if constant else 1, dim)
+    likely = [[2 * i + 1 - (x & j).bit_count() % 2 for i, j in enumerate(columns)] for x in range(values)]
+    return sets_channel(epsilon0, likely, 2 * len(columns))
+
+
+def unary_channel(held: float, other: float, values: int) -> Array:
+    """Return all sets of values that may be named, by independent answers."""
+    sets = np.array(list(itertools.product((0, 1), repeat=values)))
+    named = np.array([[held if x == j else other for j in range(values)] for x in range(values)])
+    return np.array([np.where(sets == 1, row, 1 - row).prod(axis=1) for row in named])
+
+
+@pytest.mark.parametrize("parties", [1, 2, 3])
+@pytest.mark.parametrize("epsilon0", [0.5, 2.5])
+@pytest.mark.parametrize("constant", [False, True])
+def test_no_data_set_of_binary_hadamard_responses_costs_more(
+    parties: int, epsilon0: float, constant: bool
+) -> None:
+    for values in (2, 3, 4):
+        if values < 4 or parties < 3:
+            covered(f"bh:{values}", epsilon0, parties, columns_channel(epsilon0, values, constant=constant))
+
+
+@pytest.mark.parametrize("parties", [1, 2, 3])
+@pytest.mark.parametrize("epsilon0", [0.5, 2.5])
+def test_no_data_set_of_unary_encodings_costs_more(parties: int, epsilon0: float) -> None:
+    for values in (2, 3) if parties < 3 else (2,):
+        other = float(special.expit(-epsilon0))
+        covered(f"oue:{values}", epsilon0, parties, unary_channel(0.5, other, values))
+        other = float(special.expit(-epsilon0 / 2))
+        covered(f"rappor:{values}", epsilon0, parties, unary_channel(1 - other, other, values))
+
+
+@pytest.mark.parametrize("parties", [1, 2, 3])
+def test_no_data_set_of_subset_selections_costs_more(parties: int) -> None:
+    for epsilon0, values in ((0.3, 3), (0.2, 4), (2.0, 4)):
+        size = math.ceil(values / (math.exp(epsilon0) + 1))
+        sets = list(itertools.combinations(range(values), size))
+        likely = [[i for i, one in enumerate(sets) if x in one] for x in range(values)]
+        if parties < 3 or len(sets) < 6:
+            covered(f"ss:{values}", epsilon0, parties, sets_channel(epsilon0, likely, len(sets)))
+
+
+def test_a_unary_encoding_is_no_randomized_response() -> None:
+    # Both halves of a symmetric encoding as one bit each, as it is sometimes priced: half of the truth.
+    held = float(special.expit(0.5))
+    exact = worst_deltas(unary_channel(held, 1 - held, 2), 2)
+    assert exact[2] > 1.5 * dominating("2rr", 0.5, 2).delta(EPSILONS)[2]
 
 
 @pytest.mark.parametrize("parties", [1, 2, 3])
@@ -125,7 +180,9 @@ def test_laplace_blanket_has_the_mass_of_the_least_density() -> None:
         assert least[0] == pytest.approx(math.exp(-epsilon0 / 2), rel=1e-8)
 
 
-@pytest.mark.parametrize("name", ["krr:3", "hadamard", "laplace", "privunit:0.1"])
+@pytest.mark.parametrize(
+    "name", ["krr:3", "hadamard", "laplace", "privunit:0.1", "bh:64", "oue:64", "rappor:64", "ss:64"]
+)
 def test_knowing_the_randomizer_never_costs_more(name: str) -> None:
     for epsilon0, parties in ((0.5, 1000), (2.0, 1000), (4.0, 10**5)):
         general = dominating("general", epsilon0, parties)

@@ -33,8 +33,10 @@ from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 from tacit.errors import ParameterError
+from tacit.numerics import hadamard_blocks, next_power_of_two, subset_size
 from tacit.privacy.curves import Array, Curve
 from tacit.privacy.shuffling.blanket import BlanketBound, Cells
 from tacit.privacy.shuffling.pair import ShuffledPair, check_local_level
@@ -142,16 +144,56 @@ def _hadamard(epsilon0: float, parties: int, argument: str) -> Dominating:
 
     Source: Acharya, Sun and Zhang (2019), AISTATS; Girgis (2023), (7.49).
     """
-    blocks, symbols_of_block = 1, math.inf
-    k: float = 2
-    if argument:
-        k = _whole("hadamard", argument, low=2)
-        # e^epsilon0 beyond 2 k changes nothing, and would overflow further up.
-        blocks = max(1, 2 ** (math.ceil(math.log2(min(math.exp(epsilon0), 2 * k))) - 1))
-        symbols_of_block = 2 ** math.ceil(math.log2(k / blocks + 1)) - 1
+    if not argument:
+        return _two_level(epsilon0, parties, 0.5, 0.25)
+    k = _whole("hr", argument, low=2)
+    blocks, dim = hadamard_blocks(k, epsilon0)
     measure = 1 / (2 * blocks)
     # Sets of one block share half of each other; of two blocks, nothing, and then these are the worst.
-    return _two_level(epsilon0, parties, measure, measure / 2 if k <= symbols_of_block else 0.0)
+    return _two_level(epsilon0, parties, measure, measure / 2 if k < dim else 0.0)
+
+
+def _binary_hadamard(epsilon0: float, parties: int, argument: str) -> Dominating:
+    """Return the bound of (column, bit), the column uniform among the non-constant ones of dimension K.
+
+    Half of the messages are likely for a value, and those of two values differ in K / 2 columns. Where column
+    0 is drawn too, in which all agree, the sets overlap more, which costs less.
+    """
+    k = _whole("bh", argument, low=2)
+    if k == 2:
+        return _binary(epsilon0, parties, "")
+    K = next_power_of_two(k)
+    return _two_level(epsilon0, parties, 0.5, (K / 2 - 1) / (2 * (K - 1)))
+
+
+def _unary(epsilon0: float, parties: int, argument: str, *, symmetric: bool) -> Dominating:
+    """Return the bound of a unary encoding of k values, every bit flipped by itself.
+
+    Let P and Q be the probabilities that a value is named which is held, or is not. A set of named values has
+    e^epsilon0 times the density under its members as under all other values, where it is (1 - P) / (1 - Q)
+    times that of answers that are all of the second kind. So it is two-level, but for the set of all values,
+    which is as likely for every input. The blanket has the mass (1 - P) / (1 - Q) (1 - Q^k) + P Q^{k-1}.
+    """
+    k = _whole("rappor" if symmetric else "oue", argument, low=2)
+    other = float(special.expit(-epsilon0 / (2 if symmetric else 1)))
+    held = 1 - other if symmetric else 0.5
+    e, less = math.exp(epsilon0), (1 - held) / (1 - other)
+    every = other**k  # under nothing held
+    beta = less * (1 - every) + held * every / other
+    one, both = less * other * (1 - other), less * (other**2 - every)
+    none = less * (1 - other) ** 2 + held * every / other
+    mass = np.array([one, one, both, none]) / beta
+    keep = mass > 0
+    own, seen = np.array([e, 1.0, e, 1.0]), np.array([1.0, e, e, 1.0])
+    cells = Cells(own[keep], seen[keep], mass[keep])
+    return BlanketBound(parties, beta, lambda _: cells, epsilon0)
+
+
+def _subset(epsilon0: float, parties: int, argument: str) -> Dominating:
+    """Return the bound of subset selection: of the sets that hold x, (w - 1) / (k - 1) hold x' as well."""
+    k = _whole("ss", argument, low=2)
+    w = subset_size(k, epsilon0)
+    return _two_level(epsilon0, parties, w / k, w * (w - 1) / (k * (k - 1)))
 
 
 def _cap(epsilon0: float, parties: int, argument: str) -> Dominating:
@@ -213,6 +255,26 @@ RANDOMIZERS: tuple[Randomizer, ...] = (
         "blanket",
         _hadamard,
     ),
+    Randomizer("hr:k", "the same by the name of its frequency oracle", "blanket", _hadamard),
+    Randomizer(
+        "bh:k",
+        "binary Hadamard response on k values: a column drawn without looking, and one bit",
+        "blanket",
+        _binary_hadamard,
+    ),
+    Randomizer(
+        "oue:k",
+        "optimised unary encoding of k values, all bits in one message",
+        "blanket",
+        partial(_unary, symmetric=False),
+    ),
+    Randomizer(
+        "rappor:k",
+        "symmetric unary encoding of k values (one-time RAPPOR), all bits in one message",
+        "blanket",
+        partial(_unary, symmetric=True),
+    ),
+    Randomizer("ss:k", "subset selection on k values: one set of ceil(k / (e^e0 + 1))", "blanket", _subset),
     Randomizer("laplace", "Laplace noise of scale 1 / epsilon0 on a number in [0, 1]", "blanket", _laplace),
     Randomizer(
         "privunit:q",
