@@ -8,6 +8,7 @@ from tacit.literature.binomial import (
     paper_vector_parameters,
 )
 from tacit.literature.comparison import Bound, Status, compare
+from tacit.literature.frequency_bounds import frequency_lower_bound, unlimited_frequency_bound
 from tacit.literature.heavy_tail_rates import (
     HeavyTailRates,
     erm_stability,
@@ -116,6 +117,7 @@ __all__ = [
     "erm_stability",
     "experiment_batch",
     "experiment_noise_std",
+    "frequency_lower_bound",
     "full_batch_rate",
     "hard_bernoulli_instance",
     "hard_linear_rows",
@@ -167,5 +169,6 @@ __all__ = [
     "svrg_restarts",
     "throw_away_excess_bound",
     "throw_away_regression_error",
+    "unlimited_frequency_bound",
     "user_level_budget",
 ]
