@@ -32,7 +32,8 @@ from tests.statistics import FALSE_ALARM
 SURE = 1 - FALSE_ALARM
 BUDGET = PrivacyBudget(1.0, 1e-5)
 LOCAL, CENTRAL, SHUFFLE = TrustModel.LOCAL, TrustModel.CENTRAL, TrustModel.SHUFFLE
-PURE = {"laplace", "discrete-laplace", "2rr", "krr:2", "krr:5"}
+OF_VALUES = {"krr": "krr:5"} | {name: f"{name}:20" for name in ("bh", "hr", "oue", "rappor", "ss")}
+PURE = {"laplace", "discrete-laplace", "2rr", "krr:2", *OF_VALUES.values()}
 
 
 def attacked(name: str, *, factor: float = 1.0, confidence: float = SURE, trust: TrustModel = LOCAL) -> Audit:
@@ -43,7 +44,7 @@ def attacked(name: str, *, factor: float = 1.0, confidence: float = SURE, trust:
 
 # Named mechanisms
 
-NAMES = [*(name for name in MECHANISMS if name != "krr"), "krr:2", "krr:5"]
+NAMES = [*(OF_VALUES.get(name, name) for name in MECHANISMS), "krr:2"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -78,6 +79,8 @@ def test_randomized_response_on_two_values_is_the_binary_one() -> None:
         ("krr:1", "must be krr:B with B from 2"),
         ("krr:x", "must be krr:B with B from 2"),
         ("2rr:3", "must be krr:B with B from 2"),
+        ("bh", "must be bh:B with B from 2"),
+        ("oue:1", "must be oue:B with B from 2"),
     ],
 )
 def test_unknown_mechanisms_are_refused(name: str, said: str) -> None:

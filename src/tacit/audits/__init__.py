@@ -11,6 +11,7 @@ from tacit.audits.bounds import (
     most_share,
     tails,
 )
+from tacit.audits.frequencies import oracle_target
 from tacit.audits.mechanisms import (
     MECHANISMS,
     audit_mean,
@@ -43,6 +44,7 @@ __all__ = [
     "mean_target",
     "mechanism_target",
     "most_share",
+    "oracle_target",
     "power",
     "randomizer_target",
     "sum_target",

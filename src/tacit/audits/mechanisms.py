@@ -9,14 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Protocol, runtime_checkable
 
 import msgspec
 import numpy as np
 
 from tacit.audits.attack import Audit, Target, audit
+from tacit.audits.frequencies import oracle_target
 from tacit.audits.sums import sum_target
 from tacit.errors import ParameterError, TacitError, check_choice, check_count, check_positive
+from tacit.frequencies import make_oracle
 from tacit.means import ESTIMATORS
 from tacit.means.additive import AdditiveMean
 from tacit.means.base import MeanEstimator
@@ -27,6 +30,7 @@ from tacit.means.problem import MeanProblem
 from tacit.means.proposals import Proposal
 from tacit.means.shuffle import shuffle
 from tacit.mechanisms import (
+    HIGHEST_LEVEL,
     sample_discrete_gaussian,
     sample_discrete_laplace,
     sample_gaussian,
@@ -331,6 +335,13 @@ def _k_ary(wanted: _Wanted) -> Target:
     )
 
 
+def _oracle(name: str, wanted: _Wanted) -> Target:
+    """Attack one message of a mechanism of frequencies on `arms` values."""
+    claimed = make_oracle(name, wanted.arms, min(wanted.budget.epsilon, HIGHEST_LEVEL))
+    weak = make_oracle(name, wanted.arms, claimed.epsilon / wanted.noise_factor)
+    return oracle_target(weak, claim=claimed)
+
+
 def _additive(wanted: _Wanted) -> Target:
     """Attack the estimator that sums clipped rows and adds discrete Gaussian noise."""
     trust = wanted.trust or TrustModel.LOCAL
@@ -393,8 +404,11 @@ MECHANISMS: Final[dict[str, Callable[[_Wanted], Target]]] = {
     "additive": _additive,
     "aggregate": _summed,
     "modular-sum": _summed,
+    **{name: partial(_oracle, name) for name in ("bh", "hr", "oue", "rappor", "ss")},
 }
-"""Mechanisms with an attack of their own; `krr:B` is randomized response on B values."""
+"""Mechanisms with an attack of their own; `krr:B` is randomized response on B values, and `bh:k`, `hr:k`,
+`oue:k`, `rappor:k` and `ss:k` are messages about k values."""
+_OF_VALUES: Final = ("krr", "bh", "hr", "oue", "rappor", "ss")
 
 
 def mechanism_target(
@@ -409,8 +423,8 @@ def mechanism_target(
     """Return a named mechanism, calibrated for a budget, as something to attack.
 
     Args:
-        name: A key of `MECHANISMS` (`krr:B` for randomized response on B >= 2 values), or the tag of any mean
-            estimator, a key of `tacit.means.ESTIMATORS`.
+        name: A key of `MECHANISMS` (`krr:B` for randomized response on B >= 2 values, and so are those of
+            frequencies), or the tag of any mean estimator, a key of `tacit.means.ESTIMATORS`.
         budget: What the mechanism claims to meet.
         noise_factor: Noise that it really adds, over what the budget needs; below 1 the claim is false. For
             randomized response, its level epsilon is divided by it; for estimators other than `additive`, the
@@ -428,9 +442,10 @@ def mechanism_target(
     check_count("colluding", colluding, low=0)
     base, _, arms = name.partition(":")
     check_choice("mechanism", base, {**MECHANISMS, **ESTIMATORS})
-    if bool(arms) != (base == "krr") or (arms and not (arms.isdecimal() and 2 <= int(arms) <= 2**31)):
+    if bool(arms) != (base in _OF_VALUES) or (arms and not (arms.isdecimal() and 2 <= int(arms) <= 2**31)):
+        numbered = base if base in _OF_VALUES else "krr"
         raise ParameterError(
-            f"mechanism must be krr:B with B from 2 to 2**31, or a plain name, got {name!r}."
+            f"mechanism must be {numbered}:B with B from 2 to 2**31, or a plain name, got {name!r}."
         )
     wanted = _Wanted(
         budget=budget,
