@@ -15,6 +15,8 @@ from tacit.audits import MECHANISMS
 from tacit.cli import main, names
 from tacit.cli.app import command
 from tacit.cli.choices import GROUPS, Helpful, OneOf
+from tacit.frequencies import MECHANISMS as FREQUENCIES
+from tacit.frequencies import PROJECTIONS
 from tacit.jobs import JobConfig
 from tacit.jobs.config import CHOICES
 from tacit.learning import ALGORITHMS
@@ -121,7 +123,10 @@ def test_names_are_those_of_the_registries() -> None:
     assert (*voting.DESIGNS, "optimized") == names.DESIGNS
     assert list(names.ALGORITHMS) == list(ALGORITHMS)
     attacked = {**MECHANISMS, **ESTIMATORS}
-    assert list(names.ATTACKED) == ["training", *("krr:B" if name == "krr" else name for name in attacked)]
+    numbered = {"krr": "krr:B"} | {name: f"{name}:k" for name in FREQUENCIES if name != "krr"}
+    assert list(names.ATTACKED) == ["training", *(numbered.get(name, name) for name in attacked)]
+    assert sorted(names.FREQUENCY_MECHANISMS) == sorted(FREQUENCIES)
+    assert list(names.PROJECTIONS) == list(PROJECTIONS)
     assert names.JOB == CHOICES
 
 

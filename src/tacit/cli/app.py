@@ -19,6 +19,8 @@ import typer.core
 from tacit.cli import account, bandit, data, federation, ledger, model, plan, report, silo, vote
 from tacit.cli.audit import audit
 from tacit.cli.choices import Helpful
+from tacit.cli.frequencies import SEVERAL as FREQUENCY_LISTS
+from tacit.cli.frequencies import frequencies
 from tacit.cli.interrupts import INTERRUPTED, Stopped
 from tacit.cli.mean import SEVERAL, mean
 from tacit.cli.output import check_output, print_line
@@ -40,6 +42,7 @@ COMMANDS: Final[Mapping[str, Callable[..., None]]] = {
     "train": train,
     "predict": predict,
     "mean": mean,
+    "frequencies": frequencies,
     "audit": audit,
     "reproduce": reproduce,
     "server": server,
@@ -74,6 +77,7 @@ app = typer.Typer(
 _CLASSES: Final[dict[str, type[Helpful]]] = {
     "train": TrainCommand,
     "mean": several(*SEVERAL, numbers=SEVERAL[1:]),
+    "frequencies": several(*FREQUENCY_LISTS),
 }
 for _name, _command in COMMANDS.items():
     app.command(_name, cls=_CLASSES.get(_name))(_command)

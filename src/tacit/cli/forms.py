@@ -223,6 +223,15 @@ OUTPUTS: Final[dict[str, Any]] = {
         references=_list(_form("Reference", name=str, mse=_Number, note=str)),
         lower_bounds=_list(_form("LowerBound", statement=str, value=_Number, source=str)),
     ),
+    "plan frequencies": _output(
+        "PlannedFrequencies", problem=dict[str, Any], target=str, pick=str,
+        candidates=_list(_form(
+            "FrequencyMechanism", name=str, message=str, mse=float, rmse=float, bits_per_client=int,
+            random_bits_per_client=float, epsilon=_Number, delta=float, guarantee=str, event=dict[str, Any],
+            local_epsilon=_Number, detectable=_Number,
+        )),
+        lower_bound=_Number,
+    ),
     "plan train": _output(
         "PlannedTraining", problem=_form(
             "TrainingFacts", silos=int, records=int, dim=int, trust=str, epsilon=_Number, delta=_Number,

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import shlex
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,19 +16,17 @@ from tacit.cli.mean_columns import check_blanks, described_columns, read_columns
 from tacit.cli.names import RELATIONS
 from tacit.cli.neighbours import neighbours_named
 from tacit.cli.output import JsonFlag, print_json, print_table, print_text
-from tacit.cli.paying import charged, warn_of_another
+from tacit.cli.paying import charged, paying_places
 from tacit.errors import (
     ParameterError,
-    PrivacyWarning,
     check_choice,
     check_count,
     printable,
 )
 
 if TYPE_CHECKING:
-    from tacit.data import TableFiles
     from tacit.means import ColumnMeans, ColumnMeansQuery
-    from tacit.privacy import Neighbours, PrivacyBudget
+    from tacit.privacy import PrivacyBudget
 
 __all__ = ["SEVERAL", "mean", "notes_on"]
 
@@ -191,7 +187,7 @@ def mean(flags: MeanFlags) -> None:
     price = query.price
     warn_of_weak(price.epsilon, price.delta, units=query.n, unit=price.neighbours.unit)
     rng = secure() if seed is None else simulated(seed, "mean")
-    places = _places(tables, flags.ledger, price.neighbours, local=own) if seed is None else []
+    places = paying_places(tables, flags.ledger, price.neighbours, local=own) if seed is None else []
     with charged(places, price, kind="mean", plan=_digest(query, names, person), local=own) as pay:
         found = column_means(values, query, persons=persons, confidence=flags.confidence, rng=rng)
         with pay():
@@ -207,28 +203,6 @@ def _digest(query: ColumnMeansQuery, names: list[str], person: str | None) -> by
 
     facts = [names, query.lower.tolist(), query.upper.tolist(), query.n, query.estimator, person]
     return hashlib.sha256(msgspec.json.encode(facts)).digest()
-
-
-def _places(tables: TableFiles, given: Path | None, neighbours: Neighbours, *, local: bool) -> list[Path]:
-    """Return where the ledgers that pay lie: beside the tables if none is given; warn where none are."""
-    from tacit.ledger import accounts_of, beside, ledgers_of
-
-    place = beside(tables) if given is None else ledgers_of(given)
-    if given is not None:
-        warn_of_another(tables, place)
-    elif not place.exists():
-        words = ["tacit", "ledger", "create", str(place)]
-        words += ["--silos-from", *map(str, tables.files)] if tables.together else []
-        words += ["--epsilon", "E", "--delta", "D"]
-        words += [] if neighbours.unit == "record" else ["--unit", neighbours.unit]
-        warnings.warn(
-            f"no ledger counts this answer; `{shlex.join(words)}` sets a limit.",
-            PrivacyWarning,
-            stacklevel=1,
-        )
-        return []
-    # A trusted server, who adds the noise for several silos, pays for them.
-    return [place] if len(tables.files) > 1 and not local else accounts_of(tables, place)
 
 
 def _facts(tables: str, names: list[str], found: ColumnMeans, flags: MeanFlags) -> dict[str, Any]:

@@ -14,9 +14,11 @@ __all__ = [
     "BANDIT_NOISES",
     "DESIGNS",
     "DOMAINS",
+    "FREQUENCY_MECHANISMS",
     "JOB",
     "JOB_DEFAULTS",
     "LEVEL_METHODS",
+    "PROJECTIONS",
     "RADIUS_MODES",
     "RANDOMIZERS",
     "RELATIONS",
@@ -30,7 +32,10 @@ __all__ = [
 
 RELATIONS: Final = ("replace-one", "add-remove", "zero-out")
 UNITS: Final = ("record", "person", "party")
-RANDOMIZERS: Final = ("general", "2rr", "krr:B", "hadamard", "hadamard:k", "laplace", "privunit:q")
+RANDOMIZERS: Final = (
+    *("general", "2rr", "krr:B", "hadamard", "hadamard:k", "hr:k", "bh:k", "oue:k", "rappor:k", "ss:k"),
+    *("laplace", "privunit:q"),
+)
 TIES: Final = ("coin",)
 VOTED_BY: Final = ("fresh", "fixed")
 SHARDS: Final = ("shared", "disjoint")
@@ -55,6 +60,11 @@ ATTACKED: Final = (
     *(
         "aggregate",
         "modular-sum",
+        "bh:k",
+        "hr:k",
+        "oue:k",
+        "rappor:k",
+        "ss:k",
         "coordinate-clipped",
         "binomial",
         "shuffled-coordinate",
@@ -71,6 +81,8 @@ ATTACKED: Final = (
     *("top-k", "induced", "quantized", "bitplane", "hadamard", "hemisphere", "local-laplace", "privunit-g"),
     *("privunit", "rotated", "sampled-binary", "sign-vote"),
 )
+FREQUENCY_MECHANISMS: Final = ("bh", "hr", "krr", "oue", "rappor", "ss")
+PROJECTIONS: Final = ("none", "sum", "clip", "clip-normalize", "simplex")
 ANONYMITIES: Final = ("batch", "action")
 BANDIT_NOISES: Final = ("discrete", "laplace")
 LEVEL_METHODS: Final = ("numeric", "paper")

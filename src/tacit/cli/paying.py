@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -16,9 +17,9 @@ from tacit.errors import PrivacyWarning
 if TYPE_CHECKING:
     from tacit.data import TableFiles
     from tacit.ledger import Ledger
-    from tacit.privacy import Guarantee
+    from tacit.privacy import Guarantee, Neighbours
 
-__all__ = ["charged", "warn_of_another"]
+__all__ = ["charged", "paying_places", "warn_of_another"]
 
 
 @contextmanager
@@ -82,6 +83,37 @@ def _said_where_it_fails(accounts: Sequence[Ledger], price: Guarantee, *, run: s
                 f"{f'in {paid}' if paid else 'which no ledger counts'}. It stays spent, though not all of "
                 "the answer was written.",
             )
+
+
+def paying_places(
+    tables: TableFiles, given: Path | None, neighbours: Neighbours, *, local: bool
+) -> list[Path]:
+    """Return where the ledgers that pay lie: beside the tables if none is given; warn where none are.
+
+    Args:
+        tables: What is asked about.
+        given: A ledger file or folder; None for what lies beside the tables.
+        neighbours: Of the price.
+        local: Whether every record adds its own noise, so that every silo pays for its own.
+    """
+    from tacit.ledger import accounts_of, beside, ledgers_of
+
+    place = beside(tables) if given is None else ledgers_of(given)
+    if given is not None:
+        warn_of_another(tables, place)
+    elif not place.exists():
+        words = ["tacit", "ledger", "create", str(place)]
+        words += ["--silos-from", *map(str, tables.files)] if tables.together else []
+        words += ["--epsilon", "E", "--delta", "D"]
+        words += [] if neighbours.unit == "record" else ["--unit", neighbours.unit]
+        warnings.warn(
+            f"no ledger counts this answer; `{shlex.join(words)}` sets a limit.",
+            PrivacyWarning,
+            stacklevel=1,
+        )
+        return []
+    # A trusted server, who adds the noise for several silos, pays for them.
+    return [place] if len(tables.files) > 1 and not local else accounts_of(tables, place)
 
 
 def warn_of_another(tables: Path | TableFiles, paid: Path) -> None:

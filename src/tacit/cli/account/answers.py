@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from tacit.cli.account import mix
+from tacit.cli.account.frequencies import observers as frequency_observers
+from tacit.cli.account.frequencies import trusts as frequency_trusts
 from tacit.cli.account.hidden import OBSERVERS as ITERATES
 from tacit.cli.account.options import clauses_of
 from tacit.cli.account.output import observer
@@ -246,6 +248,8 @@ def _observers(found: Statement) -> tuple[str, ...]:
             colluding = check_count("colluding at the top", answer["colluding"], low=0)
             views = (False, True)
             return tuple(observer_of_means(trust, unit, colluding=colluding, alone=one) for one in views)
+        case "frequencies":
+            return frequency_observers(found)
         case "vote release":
             return (observer_of_bits(check_count("queries at the top", answer["queries"])),)
         case "bandit run":
@@ -268,6 +272,8 @@ def _trusts(found: Statement) -> tuple[str, ...]:
         case "mean" | "account calibrate":
             trust: str = found.answer["trust"]
             return (trust, trust) if found.kind == "mean" and trust == "aggregate" else (trust,)
+        case "frequencies":
+            return frequency_trusts(found)
         case "account shuffle":
             return ("shuffle", "local")
         case _:

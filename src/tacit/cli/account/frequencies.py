@@ -1,0 +1,174 @@
+"""What arithmetic can tell of the facts that a statement of frequencies states."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from tacit.cli.frequencies import notes_on
+from tacit.errors import (
+    ParameterError,
+    VerificationError,
+    check_count,
+    check_finite,
+    check_positive,
+    check_probability,
+)
+
+if TYPE_CHECKING:
+    from tacit.frequencies import FrequencyOracle, NoisyHistogram
+    from tacit.privacy.statement import Statement
+
+__all__ = ["check_frequencies", "observers", "trusts"]
+
+_ALONE: Final = frozenset({"epsilon_alone", "guarantee_alone"})
+_HEAVY: Final = frozenset({"heavy_hitters", "threshold", "false_alarm"})
+_MAYBE: Final = _ALONE | _HEAVY | {"max_random_bits", "guarantee"}
+
+
+def observers(found: Statement) -> tuple[str, ...]:
+    """Return who looks, by the facts at the top, for every guarantee that the command writes."""
+    from tacit.frequencies import observer_of_frequencies
+    from tacit.privacy import TrustModel
+
+    trust, unit = TrustModel(found.answer["trust"]), found.guarantees[0].neighbours.unit
+    views = (False, True) if trust is TrustModel.SHUFFLE else (False,)
+    return tuple(observer_of_frequencies(trust, unit, alone=alone) for alone in views)
+
+
+def trusts(found: Statement) -> tuple[str, ...]:
+    """Return the trust model of every guarantee: behind a shuffler, one message alone has another."""
+    trust: str = found.answer["trust"]
+    return (trust, "local") if trust == "shuffle" else (trust,)
+
+
+def check_frequencies(found: Statement) -> None:
+    """Refuse facts of frequencies that the event, the mechanism or the numbers themselves contradict."""
+    from tacit.privacy.statement import KINDS
+
+    answer = found.answer
+    shuffled = answer["trust"] == "shuffle"
+    wanted = KINDS["frequencies"] - _MAYBE | (_ALONE if shuffled else frozenset())
+    wanted |= _HEAVY if _HEAVY & set(answer) else frozenset()
+    if cut := sorted(wanted - set(answer)):
+        raise VerificationError(f"a statement of kind 'frequencies' must have {cut[0]!r} at the top.")
+    if not shuffled and _ALONE & set(answer):
+        raise VerificationError("only under shuffle trust is there a message before it is shuffled.")
+    n, k = check_count("n at the top", answer["n"]), check_count("k at the top", answer["k"], low=2)
+    confidence = check_probability("confidence", answer["confidence"], low_open=True, high_open=True)
+    unit = found.guarantees[0].neighbours.unit.value
+    if answer["unit"] != unit or unit not in ("record", "person"):
+        raise VerificationError(
+            "the unit at the top must be that of the guarantee, 'record' or 'person', got "
+            f"{answer['unit']!r:.80}."
+        )
+    _check_mechanism(found, n, k)
+    for name in ("table", "column", "projection"):
+        if not isinstance(answer[name], str):
+            raise VerificationError(f"{name} at the top must be a text.")
+    for note in notes_on(n, confidence, unit, answer["projection"]):
+        if note not in found.notes:
+            raise VerificationError(f"the statement leaves out a note that its facts ask for: {note}")
+    _check_numbers(answer, k)
+
+
+def _check_mechanism(found: Statement, n: int, k: int) -> None:
+    """Refuse an event, or bits, that are not those of the mechanism at the top."""
+    from tacit.privacy import TrustModel
+
+    answer, claims = found.answer, found.guarantees
+    trust = TrustModel(answer["trust"])
+    try:
+        oracle = _mechanism(found, k)
+        bits, random, mse = _facts_of(oracle, n)
+        events = [_event(oracle, found, n, trust)]
+        if trust is TrustModel.SHUFFLE:
+            events.append(_event(oracle, found, n, TrustModel.LOCAL))
+    except (ParameterError, TypeError) as error:
+        raise VerificationError(f"no mechanism has the facts at the top: {error}") from error
+    if events != [claim.event for claim in claims]:
+        raise VerificationError("the event is not that of the mechanism at the top: one of them was changed.")
+    stated = (answer["bits_per_client"], answer["random_bits_per_client"], answer["rmse"])
+    for name, value, true in zip(("bits", "random bits", "rmse"), stated, (bits, random, mse), strict=True):
+        if abs(check_finite(name, value) - true) > 1e-9 * true:
+            raise VerificationError(
+                f"the {name} of a client at the top are not those of the mechanism: {value!r:.80}."
+            )
+    if trust is TrustModel.SHUFFLE:
+        alone = claims[1]
+        if alone.delta != 0 or alone.simulated is not claims[0].simulated:
+            raise VerificationError(
+                "the guarantees of the batch and of one message are of different answers."
+            )
+        if (answer["epsilon_alone"], answer["guarantee_alone"]) != (alone.epsilon, str(alone)):
+            raise VerificationError(
+                "what it says of one message alone at the top is not what its guarantee says: one was "
+                "changed."
+            )
+
+
+def _mechanism(found: Statement, k: int) -> FrequencyOracle | NoisyHistogram:
+    """Return the mechanism that the facts at the top name."""
+    from tacit.frequencies import NoisyHistogram, make_oracle
+    from tacit.privacy import DiscreteGaussian, DiscreteLaplace
+
+    answer, event = found.answer, found.guarantees[0].event
+    if answer["trust"] != "central":
+        bits = answer.get("max_random_bits")
+        level = check_positive("local_epsilon", answer["local_epsilon"])
+        return make_oracle(
+            answer["mechanism"],
+            k,
+            level,
+            random_bits=None if bits is None else check_positive("max_random_bits", bits),
+        )
+    if (answer["mechanism"], answer["local_epsilon"]) != ("histogram", None):
+        raise ParameterError("a trusted server releases a histogram.")
+    if isinstance(event, DiscreteLaplace):
+        return NoisyHistogram(k=k, scale=event.scale)
+    if isinstance(event, DiscreteGaussian):
+        return NoisyHistogram(k=k, scale=event.std, gaussian=True)
+    raise ParameterError("its event must be discrete noise.")
+
+
+def _event(oracle: FrequencyOracle | NoisyHistogram, found: Statement, n: int, trust: Any) -> Any:
+    """Return what is released under a trust model."""
+    from tacit.frequencies import NoisyHistogram
+
+    near = found.guarantees[0].neighbours
+    return oracle.event(near) if isinstance(oracle, NoisyHistogram) else oracle.event(n, trust, near)
+
+
+def _facts_of(oracle: FrequencyOracle | NoisyHistogram, n: int) -> tuple[int, float, float]:
+    """Return bits, random bits and root mean square error."""
+    from tacit.frequencies import NoisyHistogram
+
+    if isinstance(oracle, NoisyHistogram):
+        return max(1, (oracle.k - 1).bit_length()), 0.0, (oracle.mse(n) / oracle.k) ** 0.5
+    return oracle.message_bits, oracle.entropy_bits, (oracle.frequency_mse(n) / oracle.k) ** 0.5
+
+
+def _check_numbers(answer: dict[str, Any], k: int) -> None:
+    """Refuse estimates and intervals that are not k numbers, or heavy hitters below their threshold."""
+    estimates, intervals = answer["estimates"], answer["intervals"]
+    if not (isinstance(estimates, dict) and isinstance(intervals, dict)):
+        raise VerificationError("estimates and intervals at the top must be by value.")
+    if not len(estimates) == k or set(estimates) != set(intervals):
+        raise VerificationError(f"estimates and intervals at the top must be of the same {k} values.")
+    for value in estimates.values():
+        check_finite("an estimate at the top", value)
+    for pair in intervals.values():
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise VerificationError("an interval at the top must be two numbers.")
+        low, high = (check_finite("an interval at the top", end) for end in pair)
+        if not 0 <= low <= high <= 1:
+            raise VerificationError("an interval at the top must lie in [0, 1].")
+    if "heavy_hitters" not in answer:
+        return
+    heavy, threshold = answer["heavy_hitters"], check_finite("threshold at the top", answer["threshold"])
+    above = {name for name, (low, _) in intervals.items() if low > threshold}
+    if not isinstance(heavy, list) or set(map(str, heavy)) != above or len(heavy) != len(above):
+        raise VerificationError(
+            "the heavy hitters must be the values whose intervals lie above the threshold."
+        )
+    if abs(check_finite("false_alarm", answer["false_alarm"]) - (1 - answer["confidence"]) / 2) > 1e-12:
+        raise VerificationError("false_alarm at the top must be half of what the confidence leaves.")

@@ -1,0 +1,212 @@
+"""`tacit plan frequencies`: which mechanism for the frequencies of k values?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tacit.cli.choices import OneOf
+from tacit.cli.flags import takes
+from tacit.cli.frequencies import TRUSTS, budget_of
+from tacit.cli.output import JsonFlag, print_json, print_table, print_text, progress
+from tacit.errors import check_count
+
+if TYPE_CHECKING:
+    from tacit.frequencies import FrequencyOracle
+    from tacit.privacy import Guarantee, PrivacyBudget
+
+__all__ = ["frequencies"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrequencyPlanFlags:
+    """Frequencies, and what clients can afford."""
+
+    k: Annotated[int, typer.Option(help="Number of values.")]
+    n: Annotated[int, typer.Option(help="Number of clients, with one value each.")]
+    epsilon: Annotated[float, typer.Option(help="Privacy budget of the frequencies.")]
+    delta: Annotated[
+        float | None,
+        typer.Option(
+            help="Probability that the bound may fail.", show_default="0, or 1e-6 with --trust shuffle"
+        ),
+    ] = None
+    trust: Annotated[
+        str,
+        typer.Option(
+            click_type=OneOf(TRUSTS, told={"local": "nobody", "shuffle": "a shuffler"}),
+            help="Who is trusted: {names}.",
+        ),
+    ] = "local"
+    max_random_bits: Annotated[
+        float | None,
+        typer.Option(help="Most fair bits that a client may need.", show_default="no limit"),
+    ] = None
+    max_message_bits: Annotated[
+        int | None, typer.Option(help="Most bits of a message.", show_default="no limit")
+    ] = None
+    independent: Annotated[
+        bool,
+        typer.Option(
+            "--independent",
+            help="Values are independent draws from one distribution: Hadamard answers are one bit then.",
+        ),
+    ] = False
+    json: JsonFlag = False
+
+
+@takes(FrequencyPlanFlags)
+def frequencies(flags: FrequencyPlanFlags) -> None:
+    """Rank mechanisms for the frequencies of k values by their exact squared error."""
+    budget = budget_of(flags.epsilon, flags.delta, flags.trust)
+    check_count("n", flags.n)
+    with progress("calibrating"):
+        found = _candidates(flags, budget)
+    if flags.json:
+        print_json(
+            {
+                "version": 1,
+                "problem": {
+                    "k": flags.k,
+                    "n": flags.n,
+                    "trust": flags.trust,
+                    "epsilon": budget.epsilon,
+                    "delta": budget.delta,
+                    "max_random_bits": flags.max_random_bits,
+                    "max_message_bits": flags.max_message_bits,
+                    "independent": flags.independent,
+                },
+                "target": _target(flags),
+                "pick": found[0]["name"],
+                "candidates": found,
+                "lower_bound": _lower_bound(flags, budget),
+            }
+        )
+    else:
+        _show(flags, budget, found)
+
+
+def _candidates(flags: FrequencyPlanFlags, budget: PrivacyBudget) -> list[dict[str, Any]]:
+    """Return all mechanisms that can be used, the best first."""
+    from tacit.errors import ParameterError
+    from tacit.frequencies import MECHANISMS, FrequenciesQuery, choose_mechanism, observer_of_frequencies
+    from tacit.privacy import TrustModel, Unit, guarantee
+
+    trust = TrustModel(flags.trust)
+    if trust is TrustModel.CENTRAL:
+        if flags.independent:
+            raise ParameterError("independent is for clients who randomise; under central trust none does.")
+        query = FrequenciesQuery.calibrated(
+            k=flags.k,
+            n=flags.n,
+            budget=budget,
+            trust=trust,
+            max_random_bits=flags.max_random_bits,
+            max_message_bits=flags.max_message_bits,
+        )
+        line = _line("histogram", "counts with noise", query.mse, query.k, query.message_bits, 0.0)
+        return [line | _priced(query.price) | {"local_epsilon": None, "detectable": None}]
+    ranked = choose_mechanism(
+        flags.k,
+        budget.epsilon,
+        flags.n,
+        delta=budget.delta,
+        trust=trust,
+        max_random_bits=flags.max_random_bits,
+        max_message_bits=flags.max_message_bits,
+        independent=flags.independent,
+    )
+    lines = []
+    for one in ranked:
+        price = guarantee(
+            one.oracle.event(flags.n, trust),
+            budget.delta,
+            observer=observer_of_frequencies(trust, Unit.RECORD),
+        )
+        line = _line(one.name, MECHANISMS[one.name], one.mse, flags.k, one.message_bits, one.random_bits)
+        lines.append(
+            line
+            | _priced(price)
+            | {"local_epsilon": one.oracle.epsilon, "detectable": _detectable(one.oracle, flags)}
+        )
+    return lines
+
+
+def _line(name: str, what: str, mse: float, k: int, bits: int, random: float) -> dict[str, Any]:
+    """Return one candidate for programs."""
+    return {
+        "name": name,
+        "message": what,
+        "mse": mse,
+        "rmse": (mse / k) ** 0.5,
+        "bits_per_client": bits,
+        "random_bits_per_client": random,
+    }
+
+
+def _priced(price: Guarantee) -> dict[str, Any]:
+    """Return what a candidate costs."""
+    return {
+        "epsilon": price.epsilon,
+        "delta": price.delta,
+        "guarantee": str(price),
+        "event": price.event,
+    }
+
+
+def _detectable(oracle: FrequencyOracle, flags: FrequencyPlanFlags) -> float | None:
+    """Return how frequent a value must be to be found; None where none is, or rows are taken in turn."""
+    import math
+
+    from tacit.frequencies import detectable_frequency
+
+    if flags.independent:
+        return None
+    found = detectable_frequency(oracle, flags.n)
+    return found if math.isfinite(found) else None
+
+
+def _target(flags: FrequencyPlanFlags) -> str:
+    """Say what errors are measured against."""
+    if flags.independent:
+        return f"the distribution that {flags.n} independent values come from"
+    return f"the frequencies of the {flags.n} values"
+
+
+def _lower_bound(flags: FrequencyPlanFlags, budget: PrivacyBudget) -> float | None:
+    """Return what no mechanism beats under local trust; None under another."""
+    from tacit.literature import frequency_lower_bound
+
+    if flags.trust != "local":
+        return None
+    bits = 1.0 if flags.max_random_bits is None else min(flags.max_random_bits, 1.0)
+    return frequency_lower_bound(flags.k, budget.epsilon, flags.n, random_bits=bits)
+
+
+def _show(flags: FrequencyPlanFlags, budget: PrivacyBudget, found: list[dict[str, Any]]) -> None:
+    """Print the plan for people."""
+    print_text(f"squared l2 error against {_target(flags)}, {flags.k} values, before any projection")
+    columns = ("mechanism", "mse", "rmse", "bits", "random bits", "one message", "found from")
+    rows = [
+        (
+            one["name"],
+            f"{one['mse']:.3g}",
+            f"{one['rmse']:.3g}",
+            f"{one['bits_per_client']:,}",
+            f"{one['random_bits_per_client']:,.3g}",
+            "-" if one["local_epsilon"] is None else f"epsilon {one['local_epsilon']:.4g}",
+            "-" if one["detectable"] is None else f"{one['detectable']:.3g}",
+        )
+        for one in found
+    ]
+    print_table(columns, rows, right=columns[1:])
+    print_text("")
+    for one in found:
+        print_text(f"- {one['name']}: {one['message']}.")
+    print_text("- found from: about how frequent a value must be so that 95 % of heavy hitters are found.")
+    bound = _lower_bound(flags, budget)
+    if bound is not None:
+        print_text(f"- over all distributions, no mechanism has a smaller error than {bound:.3g}.")
+    print_text(f"\n{found[0]['guarantee']}")
