@@ -183,7 +183,10 @@ def test_a_run_refuses_what_it_is_not_of(
     assert answer([*run, *start], capsys)["next"] == found["next"]
     before = record.read_bytes()
     for text, why in (
-        ("batch,action,reward\n1,0,x\n", "log must have whole numbers"),
+        ("batch,action,reward\n1e300,0,1\n", "log must have whole numbers"),
+        ("batch,action,reward\n0,0,1\n", "log must have whole numbers"),
+        ("batch,action,reward\n1,,1\n", "log must have whole numbers"),
+        ("batch,action,reward\n1,0,1,5\n", "line 2: 4 fields, the header has 3"),
         ("batch,action,reward\n1.5,0,1\n", "log must have whole numbers"),
         ("batch,action\n1,0\n", "columns batch, action, reward"),
         ("batch,action,reward\n7,0,1\n", "rows of batch 7, which is not out"),
@@ -230,3 +233,73 @@ def test_actions_from_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     for text, why in (("1,x\n", "rows of numbers"), ("2,0\n", "norm of at most 1"), ("0,0\n", "all be zero")):
         file.write_text(text)
         assert why in refusal(simulate, capsys)
+
+
+CENTRAL = ["--horizon", "500", "--trust", "central", "--epsilon", "1"]
+
+
+def filled(batch: dict[str, Any], reward: object = 1) -> str:
+    rows = np.repeat(batch["actions"], batch["counts"]).tolist()
+    return "".join(f"{batch['batch']},{a},{reward}\n" for a in rows)
+
+
+def test_what_is_to_be_played_replaces_no_file_of_the_run(
+    actions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record, log = tmp_path / "run.json", tmp_path / "log.csv"
+    start = ["run", str(record), "--actions", str(actions), *CENTRAL]
+    log.write_text("batch,action,reward\n" + filled(answer(start, capsys)["next"]))
+    before = [file.read_bytes() for file in (record, log, actions)]
+    for out in (record, log, actions, tmp_path / "run.json.lock", tmp_path / "x" / ".." / "run.json"):
+        (tmp_path / "x").mkdir(exist_ok=True)
+        said = refusal([*start, "--log", str(log), "--out", str(out)], capsys)
+        assert "out must be a file of its own" in said
+    assert [file.read_bytes() for file in (record, log, actions)] == before
+
+
+@pytest.mark.parametrize("cell", ["", "abc", "nan", "#", '"0,5"', "\u00e9"])
+def test_one_reward_that_is_no_number_is_the_lowest_one_and_no_error(
+    cell: str, actions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record, log = tmp_path / "run.json", tmp_path / "log.csv"
+    start = ["run", str(record), "--actions", str(actions), "--horizon", "500", "--trust", "none"]
+    rows = filled(answer(start, capsys)["next"])
+    log.write_bytes(("batch,action,reward\n" + rows.replace(",1\n", f",{cell}\n", 1)).encode("latin-1"))
+    assert answer(["run", str(record), "--log", str(log)], capsys)["answered"] == [1]
+    sums = json.loads(record.read_text())["answered"][0]["sums"]
+    assert sum(sums) == len(rows.splitlines()) - 2
+
+
+def test_a_log_that_is_ahead_of_its_record_is_not_answered_twice(
+    actions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record, log = tmp_path / "run.json", tmp_path / "log.csv"
+    run = ["run", str(record), "--log", str(log)]
+    first = answer(["run", str(record), "--actions", str(actions), *CENTRAL], capsys)["next"]
+    older = record.read_bytes()
+    lines = "batch,action,reward\n" + filled(first)
+    log.write_text(lines)
+    second = answer(run, capsys)["next"]
+    log.write_text(lines + filled(second).splitlines()[0] + "\n")
+    assert answer(run, capsys)["next"] == second
+    record.write_bytes(older)
+    assert "fresh noise for the same rewards" in refusal(run, capsys, code=3)
+    assert record.read_bytes() == older
+
+
+def test_messages_may_be_decoded_again(
+    actions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record, log = tmp_path / "run.json", tmp_path / "log.csv"
+    run = ["run", str(record), "--log", str(log)]
+    start = ["run", str(record), "--actions", str(actions), "--horizon", "500", "--trust", "local"]
+    found = answer([*start, "--epsilon", "1"], capsys)
+    older, lines = record.read_bytes(), "batch,action,message\n"
+    for _ in range(2):
+        lines += filled(found["next"])
+        log.write_text(lines)
+        found = answer(run, capsys)
+    newer = record.read_bytes()
+    record.write_bytes(older)
+    assert answer(run, capsys)["answered"] == [1, 2]
+    assert record.read_bytes() == newer

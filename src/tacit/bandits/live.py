@@ -144,6 +144,12 @@ class LiveBandit:
         return self._record.issued is not None and self._record.issued.final
 
     @property
+    def draws_noise(self) -> bool:
+        """Whether `observe` draws secret noise, so that the same rewards twice would be two releases."""
+        privacy = self._plan.privacy
+        return privacy.private and not privacy.by_message and self._record.seed is None
+
+    @property
     def guarantees(self) -> tuple[Guarantee, ...]:
         """What the batches so far cost, the one that is out included, for each observer."""
         batches: list[AnsweredBatch | IssuedBatch] = list(self._record.answered)

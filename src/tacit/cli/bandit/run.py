@@ -110,7 +110,7 @@ def run(flags: RunFlags) -> None:
 
     asked = flags.asked()
     if flags.out is not None:
-        check_file("out", flags.out)
+        _check_out(flags.out, flags)
     if flags.record.exists():
         bandit = LiveBandit.resume(flags.record, plan=asked, seed=flags.seed)
     else:
@@ -140,6 +140,15 @@ def run(flags: RunFlags) -> None:
         _show(facts, bandit)
 
 
+def _check_out(out: Path, flags: RunFlags) -> None:
+    """Refuse an output that cannot be written, or that would replace a file of the run."""
+    check_file("out", out)
+    beside = [flags.record.with_name(flags.record.name + end) for end in (".lock", ".new")]
+    for path in (flags.record, *beside, flags.log, flags.actions):
+        if path is not None and out.resolve() == path.resolve():
+            raise ParameterError(f"out must be a file of its own, got {str(out)!r}, which the run needs.")
+
+
 def _answer(bandit: LiveBandit, path: Path) -> list[int]:
     """Answer every batch that the log holds whole; return their numbers."""
     numbers, actions, answers = _read_log(path, "message" if bandit.plan.privacy.by_message else "reward")
@@ -147,36 +156,53 @@ def _answer(bandit: LiveBandit, path: Path) -> list[int]:
     while True:
         batch = bandit.next_batch()
         mine = numbers == batch.number
-        if batch.final or not mine.any():
-            break
-        if int(mine.sum()) < batch.rounds:  # still coming in
-            break
+        whole = not batch.final and int(mine.sum()) >= batch.rounds
+        later = numbers[numbers > batch.number]
+        if later.size and not whole:
+            raise DataError(f"log has rows of batch {int(later.min())}, which is not out.")
+        if later.size and bandit.draws_noise:
+            # Nobody knows a batch before the one ahead of it is answered: these rewards were answered before.
+            raise DataError(
+                f"log has rows of batch {int(later.min())} and the record waits for batch {batch.number}: it "
+                "is an older copy, or another run. Answering would draw fresh noise for the same rewards; "
+                "put the latest record back."
+            )
+        if not whole:  # nothing yet, or still coming in
+            return answered
         bandit.observe(batch.number, actions[mine], answers[mine])
         answered.append(batch.number)
-    if (later := numbers[numbers > bandit.next_batch().number]).size:
-        raise DataError(f"log has rows of batch {int(later.min())}, which is not out.")
-    return answered
 
 
 def _read_log(path: Path, kind: str) -> tuple[IntArray, IntArray, Array]:
-    """Read batch, action and answer of every row; no answer is quoted."""
+    """Read batch, action and answer of every row; no answer is quoted.
+
+    An answer that is no number is NaN: one client's cell is no reason to refuse the others.
+    """
     import numpy as np
-    import pandas as pd
+
+    from tacit.data import read_table
 
     if not path.is_file():
         raise ParameterError(f"log must be a file that exists, got {str(path)!r}.")
     columns = ["batch", "action", kind]
-    try:
-        table = pd.read_csv(path, dtype={"batch": np.int64, "action": np.int64, kind: np.float64})
-    except (ValueError, UnicodeDecodeError) as error:
-        raise DataError(
-            f"log must have whole numbers as batch and action and numbers as {kind}; {path} has not."
-        ) from error
+    table = read_table(path, numeric=columns)
     if sorted(table.columns) != sorted(columns):
         raise DataError(
-            f"log must have the columns {', '.join(columns)}, got {', '.join(map(str, table.columns))}."
+            f"log must have the columns {', '.join(columns)}, got {', '.join(map(str, table.columns))!r:.80}."
         )
-    return table["batch"].to_numpy(), table["action"].to_numpy(), table[kind].to_numpy()
+    try:  # a Parquet file may hold text, whole columns of it
+        table = table.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            f"log must have numbers as {', '.join(columns)}; {path} has other columns."
+        ) from error
+    public = table[["batch", "action"]].to_numpy()
+    if not np.all((public >= [1, 0]) & (public < 2**53) & (public == np.floor(public))):
+        raise DataError(
+            f"log must have whole numbers as batch, from 1, and as action, from 0; {path} has others."
+        )
+    numbers, actions = public.astype(np.int64).T
+    return numbers, actions, table[kind].to_numpy()
 
 
 def _facts(bandit: LiveBandit, batch: Batch, answered: list[int], out: Path | None) -> dict[str, Any]:
