@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
-from tacit.bandits import random_circle, reward_message
+from tacit.bandits import Anonymity, RewardPrivacy, random_circle, reward_message
+from tacit.bandits.reward_privacy import DEALT
 from tacit.cli import main
-from tacit.privacy import Guarantee, verify
+from tacit.privacy import Guarantee, Parallel, PureDP, TrustModel, guarantee, verify
 
 TEN = ["--actions", "10", "--dim", "2", "--horizon", "1e6", "--epsilon", "1"]
 
@@ -141,6 +143,13 @@ def test_a_run_goes_on_with_its_log(
         forged += [{"budget_epsilon": 0.5}, {"epsilon": 0.5}, {"guarantee": "None."}]
     if trust == "shuffle":
         forged += [{"guarantees": found["guarantees"][::-1]}, {"budget_delta": 0.0}]
+    after = found["next"]
+    forged += [{"next": {**after, **change}} for change in (
+        {"level": 1e-9}, {"rounds": 1}, {"counts": [1] * 9}, {"final": False}, {"batch": 9}
+    )]  # fmt: skip
+    forged += [{name: None} for name in ("noise", "anonymity", "levels", "reward_range", "next", "left")]
+    forged += [{"noise": "laplace"}, {"finished": False}, {"answered": [99]}, {"batches_answered": 0}]
+    forged += [{"anonymity": "action"}, {"reward_range": [1, 0]}, {"left": [1, 0]}, {"best": -1}]
     for change in forged:
         statement.write_text(json.dumps({**found, **change}))
         assert main(["account", "verify", str(statement)]) == 1, change
@@ -303,3 +312,53 @@ def test_messages_may_be_decoded_again(
     record.write_bytes(older)
     assert answer(run, capsys)["answered"] == [1, 2]
     assert record.read_bytes() == newer
+
+
+@pytest.mark.parametrize("trust", ["central", "local", "shuffle"])
+def test_an_event_that_no_batch_is_does_not_verify(
+    trust: str, actions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record, statement = tmp_path / "run.json", tmp_path / "statement.json"
+    start = ["run", str(record), "--actions", str(actions), *CENTRAL[:3], trust, "--epsilon", "1"]
+    found = answer(start, capsys)
+    statement.write_text(json.dumps(found))
+    assert main(["account", "verify", str(statement)]) == 0
+    claim = Guarantee.from_builtins(found["guarantees"][0])
+    of = claim.neighbours
+    for event in (PureDP(0.0, of), PureDP(0.5, of), Parallel((PureDP(0.25, of), PureDP(0.5, of)))):
+        forged = guarantee(event, claim.delta, observer=claim.observer, assumptions=claim.assumptions)
+        facts = {"epsilon": forged.epsilon, "guarantee": str(forged)}
+        guarantees = [forged.to_builtins(), *found["guarantees"][1:]]
+        statement.write_text(json.dumps({**found, **facts, "guarantees": guarantees}))
+        assert main(["account", "verify", str(statement)]) == 1
+        assert "its event is not what a bandit" in capsys.readouterr().err
+
+
+def test_a_statement_names_that_actions_are_dealt_in_secret(
+    actions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start = ["--actions", str(actions), "--horizon", "1e7", "--trust", "shuffle", "--epsilon", "1"]
+    record, statement = tmp_path / "run.json", tmp_path / "statement.json"
+    found = answer(["run", str(record), *start], capsys)
+    assert DEALT not in found["guarantee"]  # four clients: each message is as private by itself
+    batch = {"actions": [0, 1], "counts": [500, 500]}
+    privacy = RewardPrivacy(trust=TrustModel.SHUFFLE, epsilon=1.0, delta=1e-6)
+    counts = np.array(batch["counts"])
+    claims = privacy.guarantees([(counts, privacy.level(counts))], simulated=False)
+    assert DEALT in claims[0].assumptions
+    assert DEALT not in claims[1].assumptions
+    known = replace(privacy, anonymity=Anonymity.ACTION)
+    (other, _) = known.guarantees([(counts, known.level(counts))], simulated=False)
+    assert DEALT not in other.assumptions
+    found["next"] |= {**batch, "rounds": 1000, "level": privacy.level(counts)}
+    for claim, right in ((claims[0], 0), (_without(claims[0], DEALT), 1), (other, 1)):
+        said = {"epsilon": claim.epsilon, "guarantee": str(claim)}
+        guarantees = [claim.to_builtins(), claims[1].to_builtins()]
+        statement.write_text(json.dumps({**found, **said, "guarantees": guarantees}))
+        assert main(["account", "verify", str(statement)]) == right
+        capsys.readouterr()
+
+
+def _without(claim: Guarantee, clause: str) -> Guarantee:
+    kept = tuple(one for one in claim.assumptions if one != clause)
+    return guarantee(claim.event, claim.delta, observer=claim.observer, assumptions=kept)

@@ -34,6 +34,7 @@ from tacit.privacy import (
 from tacit.privacy.shuffling.closed_form import paper_level
 
 __all__ = [
+    "DEALT",
     "ONCE",
     "Amplification",
     "Anonymity",
@@ -50,6 +51,8 @@ CLIENTS = Neighbours()
 """One client is replaced: all the rewards that it would give, for any action."""
 ONCE = "no client answers more than one round"
 """What every guarantee of a bandit rests on."""
+DEALT = "the shuffler deals the actions, and nobody else knows who plays what"
+"""What hiding among all of a batch rests on."""
 _MOST_PARTIES = 10**9
 _LEAST_GAIN = 1.001
 """What shuffling must gain to be relied on; below, the condition of an honest shuffler buys nothing."""
@@ -217,13 +220,14 @@ class RewardPrivacy(msgspec.Struct, frozen=True, kw_only=True):
         observers = observers_of(self.trust if self.private else None)
         rests = (ONCE, CONTINUOUS) if self.private and self.noise is RewardNoise.LAPLACE else (ONCE,)
         events = tuple(dict.fromkeys(self.event(counts, level) for counts, level in batches))
+        dealt = any(isinstance(event, Shuffled) for event in events) and self.anonymity is Anonymity.BATCH
         whole: Event = Parallel(events) if events else PureDP(0.0, self.neighbours)
         said = [
             guarantee(
                 whole if self.private else NonPrivate(self.neighbours),
                 self.delta,
                 observer=observers[0],
-                assumptions=rests if self.private else (),
+                assumptions=(*rests, *([DEALT] if dealt else [])) if self.private else (),
                 simulated=simulated,
             )
         ]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from tacit.cli.account import mix
+from tacit.cli.account import bandits, mix
 from tacit.cli.account.frequencies import observers as frequency_observers
 from tacit.cli.account.frequencies import trusts as frequency_trusts
 from tacit.cli.account.hidden import OBSERVERS as ITERATES
@@ -14,13 +14,7 @@ from tacit.cli.account.options import clauses_of
 from tacit.cli.account.output import observer
 from tacit.cli.account.shuffled import observers as shuffle_observers
 from tacit.cli.mean import notes_on
-from tacit.errors import (
-    VerificationError,
-    check_count,
-    check_finite,
-    check_positive,
-    check_probability,
-)
+from tacit.errors import VerificationError, check_count, check_finite, check_probability
 
 if TYPE_CHECKING:
     from tacit.privacy import Event
@@ -179,32 +173,9 @@ def _check_summed(found: Statement) -> None:
 
 
 def check_bandit(found: Statement) -> None:
-    """Refuse a run of a bandit whose guarantees are not those of its trust model, or exceed its budget."""
-    from tacit.bandits.reward_privacy import ONCE
-    from tacit.privacy import DiscreteLaplace, NonPrivate, PureDP, Shuffled
-
+    """Refuse a run of a bandit whose facts and guarantees are not those of one."""
     _check_all_there(found)
-    trust, (first, *alone) = found.answer["trust"], found.guarantees
-    kinds = {"none": NonPrivate, "central": DiscreteLaplace | PureDP, "local": PureDP}
-    leaves = [part for part, _ in _leaves(first.event)]
-    if not all(isinstance(part, kinds.get(trust, Shuffled | PureDP)) for part in leaves):
-        raise VerificationError(f"its event is not what a bandit under trust {trust!r:.80} releases.")
-    if trust == "none":
-        return
-    # The event of a run that starts is nothing: a level of 0, which needs no condition.
-    for claim in found.guarantees:
-        if ONCE not in claim.assumptions:
-            raise VerificationError(f"the statement leaves out what its price rests on: {ONCE}.")
-    budget = check_positive("budget_epsilon at the top", found.answer["budget_epsilon"])
-    if not (first.epsilon <= budget and first.delta == found.answer["budget_delta"]):
-        raise VerificationError("the budget at the top is below what the guarantee says was spent.")
-    levels = [part.local_epsilon if isinstance(part, Shuffled) else part.epsilon for part in leaves
-              if isinstance(part, Shuffled | PureDP)]  # fmt: skip
-    for claim in alone:
-        if not (isinstance(claim.event, PureDP) and claim.event.epsilon >= max(levels) and not claim.delta):
-            raise VerificationError("the guarantee of one message is below the level of its batch.")
-        if claim.simulated is not first.simulated or claim.neighbours != first.neighbours:
-            raise VerificationError("its guarantees are of different runs.")
+    bandits.check_run(found)
 
 
 def check_votes(found: Statement) -> None:
