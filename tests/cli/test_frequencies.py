@@ -85,9 +85,29 @@ def test_frequencies_are_inside_their_intervals_and_the_statement_is_verified(
         ("notes", []),
         ("table", 1),
         ("column", ["smoker"]),
+        ("estimates", {"yes": 0.5, "no": 0.6, "other": -0.1}),
+        ("estimates", {"yes": 0.5, "no": 0.4, "other": 0.0}),
     ):
         file.write_text(json.dumps({**found, field: wrong}))
         assert main(["account", "verify", str(file)]) == 1, field
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("projection", ["none", "sum", "clip", "clip-normalize", "simplex"])
+def test_a_statement_of_estimates_that_their_projection_cannot_have_is_refused(
+    table: Path, projection: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = answer(asked(table, "--seed", "1", "--projection", projection), capsys)
+    file = tmp_path / "answer.json"
+    file.write_text(json.dumps(found))
+    assert main(["account", "verify", str(file)]) == 0
+    for shift in (-1.0, 1.0) if projection != "clip" else (-1.0,):
+        forged = {name: share + shift for name, share in found["estimates"].items()}
+        file.write_text(json.dumps({**found, "estimates": forged}))
+        assert main(["account", "verify", str(file)]) == 1, shift
+    notes = [note.replace(projection, "magic") for note in found["notes"]]
+    file.write_text(json.dumps({**found, "projection": "magic", "notes": notes}))
+    assert main(["account", "verify", str(file)]) == 1
     capsys.readouterr()
 
 

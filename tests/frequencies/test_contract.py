@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -9,7 +10,15 @@ import pytest
 from scipy import stats
 
 from tacit.errors import ParameterError
-from tacit.frequencies import Counts, FrequencyOracle, KaryResponse, SubsetSelection, UnaryEncoding
+from tacit.frequencies import (
+    BinaryHadamard,
+    Counts,
+    FrequencyOracle,
+    HadamardResponse,
+    KaryResponse,
+    SubsetSelection,
+    UnaryEncoding,
+)
 from tacit.frequencies.symbols import SymbolOracle
 from tacit.privacy import PrivacyBudget, PureDP, Shuffled, TrustModel, epsilon_of, pure_epsilon_of
 from tests.frequencies.cases import BY_PLACE, ORACLES, label, messages_of, weights_of
@@ -222,6 +231,37 @@ def test_counts_refuse_what_no_messages_have() -> None:
         Counts(3, np.array([0.5]))
     with pytest.raises(ParameterError, match="counts must be of one mechanism"):
         Counts(1, np.array([1])) + Counts(1, np.array([1, 0]))
+
+
+def test_counts_of_another_mechanism_or_level_are_neither_merged_nor_read() -> None:
+    rng = np.random.default_rng(0)
+    oracles = [
+        KaryResponse(k=8, epsilon=1.0),
+        KaryResponse(k=8, epsilon=2.0),
+        UnaryEncoding(k=8, epsilon=1.0),
+        UnaryEncoding(k=8, epsilon=1.0, symmetric=True),
+        HadamardResponse(k=8, epsilon=0.5),
+        BinaryHadamard(k=8, epsilon=1.0),
+        BinaryHadamard(k=8, epsilon=1.0, skip_constant=False),
+        BinaryHadamard(k=8, epsilon=1.0, assignment="blocks"),
+    ]
+    for one, other in itertools.permutations(oracles, 2):
+        own, theirs = (oracle.collect(np.arange(8), rng) for oracle in (one, other))
+        with pytest.raises(ParameterError, match="made by another mechanism"):
+            one.estimate(theirs)
+        with pytest.raises(ParameterError, match="made by another mechanism"):
+            one.band(theirs)
+        with pytest.raises(ParameterError, match="counts must be of one mechanism"):
+            own + theirs
+    again = KaryResponse(k=8, epsilon=1.0)
+    merged = oracles[0].collect(np.arange(8), rng) + again.simulate(np.full(8, 1 / 8), 8, rng)
+    assert again.estimate(merged).sum() == pytest.approx(1)
+
+
+def test_too_few_random_bits_to_say_anything_are_refused() -> None:
+    with pytest.raises(ParameterError, match="random_bits must be larger at epsilon"):
+        BinaryHadamard(k=8, epsilon=2.0**-29, random_bits=1e-9)
+    assert BinaryHadamard(k=8, epsilon=2.0**-29, random_bits=1e-6).mse(1) > 0
 
 
 @each

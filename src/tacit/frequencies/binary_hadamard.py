@@ -60,7 +60,11 @@ class BinaryHadamard(SymbolOracle, frozen=True, kw_only=True, tag="bh", dict=Tru
 
     def _check(self) -> None:
         check_choice("assignment", self.assignment, ("random", "blocks"))
-        SkewedResponse(self.epsilon, self.random_bits)
+        if SkewedResponse(self.epsilon, self.random_bits).gap == 0:
+            raise ParameterError(
+                f"random_bits must be larger at epsilon = {self.epsilon!r}, got {self.random_bits!r}: the "
+                "answer would say nothing that 64 bits could show."
+            )
 
     @cached_property
     def response(self) -> SkewedResponse:
@@ -202,7 +206,7 @@ class BinaryHadamard(SymbolOracle, frozen=True, kw_only=True, tag="bh", dict=Tru
         found = np.zeros((self.dim, 2), dtype=np.int64)
         found[-self.groups :, 1] = rng.binomial(sizes, self._one_probs(as_shares("p", p, self.k)))
         found[-self.groups :, 0] = sizes - found[-self.groups :, 1]
-        return Counts(n, found.ravel())
+        return self._counted(n, found.ravel())
 
     def _drawn(self, values: IntArray, first: int, rng: np.random.Generator) -> Array:
         if self.assignment == "random":

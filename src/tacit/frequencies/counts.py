@@ -20,6 +20,7 @@ class Counts:
     Attributes:
         n: Number of messages.
         values: Shape (M,), int64: of symbols, how often each came; of sets, how many hold each value.
+        mechanism: What made the messages, its level included, as its `repr`; "" where nobody says.
 
     Raises:
         ParameterError: A count is negative, above n, or not whole.
@@ -32,6 +33,7 @@ class Counts:
 
     n: int
     values: IntArray
+    mechanism: str = ""
 
     def __post_init__(self) -> None:
         check_count("n", self.n, low=0)
@@ -45,7 +47,13 @@ class Counts:
             raise ParameterError(
                 f"counts must be of one mechanism, got shapes {self.values.shape} and {other.values.shape}."
             )
-        return Counts(self.n + other.n, self.values + other.values)
+        # The same shape does not show it: levels, and kinds of sets, would be estimated with the wrong bias.
+        if other.mechanism != self.mechanism:
+            raise ParameterError(
+                f"counts must be of one mechanism, got {self.mechanism or 'an unknown one'} and "
+                f"{other.mechanism or 'an unknown one'}."
+            )
+        return Counts(self.n + other.n, self.values + other.values, self.mechanism)
 
 
 def whole_counts(name: str, values: npt.ArrayLike, n: int) -> IntArray:

@@ -241,7 +241,7 @@ class FrequencyOracle(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """
         held = self._values(values)
         step = max(1, _AT_ONCE // self._bits_drawn)
-        total = Counts(0, np.zeros(self.outcomes, dtype=np.int64))
+        total = self._counted(0, np.zeros(self.outcomes, dtype=np.int64))
         for start in range(0, held.size, step):
             total += self.aggregate(self._drawn(held[start : start + step], first + start, rng))
         return total
@@ -327,12 +327,21 @@ class FrequencyOracle(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             raise ParameterError(f"values must have shape (n,), got {held.shape}.")
         return held
 
+    def _counted(self, n: int, values: IntArray) -> Counts:
+        """Return counts of n messages of this mechanism."""
+        return Counts(n, values, repr(self))
+
     def _counts(self, counts: Counts) -> IntArray:
         """Return the counts of at least one message of this mechanism."""
         if counts.values.shape != (self.outcomes,):
             raise ParameterError(
                 f"counts must have shape ({self.outcomes},), got {counts.values.shape}; "
                 "were they made by another mechanism?"
+            )
+        if counts.mechanism not in ("", repr(self)):
+            raise ParameterError(
+                f"counts must be of {self!r}, got those of {counts.mechanism}; they were made by another "
+                "mechanism, or at another level."
             )
         if counts.n == 0:
             raise ParameterError("counts must be of at least one message, got none.")

@@ -63,7 +63,7 @@ class SetOracle(FrequencyOracle, frozen=True, kw_only=True, dict=True):
             ParameterError: Another shape or dtype, or no set that `encode` makes.
         """
         sets = self._sets(messages)
-        return Counts(len(sets), sets.sum(axis=0, dtype=np.int64))
+        return self._counted(len(sets), sets.sum(axis=0, dtype=np.int64))
 
     def simulate(self, p: npt.ArrayLike, n: int, rng: np.random.Generator) -> Counts:
         """Draw values, and then counts given how often each is held."""
@@ -163,7 +163,7 @@ class UnaryEncoding(SetOracle, frozen=True, kw_only=True, tag="unary", dict=True
         """Draw two binomial numbers for every value."""
         n = int(held.sum())
         named = rng.binomial(held, self.support.held) + rng.binomial(n - held, self.support.other)
-        return Counts(n, named)
+        return self._counted(n, named)
 
     def _drawn(self, values: IntArray, first: int, rng: np.random.Generator) -> Array:  # noqa: ARG002
         return self.randomizer.sample(values, rng)
@@ -256,7 +256,7 @@ class SubsetSelection(SetOracle, frozen=True, kw_only=True, tag="ss", dict=True)
                 group[places - 1] += some
                 named[value] += some.sum()
             left[2] += passed
-        return Counts(int(held.sum()), named)
+        return self._counted(int(held.sum()), named)
 
     def _counts(self, counts: Counts) -> IntArray:
         values = super()._counts(counts)

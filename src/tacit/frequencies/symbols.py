@@ -38,7 +38,7 @@ class SymbolOracle(FrequencyOracle, frozen=True, kw_only=True, dict=True):
     def aggregate(self, messages: npt.ArrayLike) -> Counts:
         """Count symbols."""
         symbols = whole_values("messages", messages, self.outcomes).ravel()
-        return Counts(symbols.size, np.bincount(symbols, minlength=self.outcomes))
+        return self._counted(symbols.size, np.bincount(symbols, minlength=self.outcomes))
 
     def _counts(self, counts: Counts) -> IntArray:
         values = super()._counts(counts)
@@ -49,7 +49,7 @@ class SymbolOracle(FrequencyOracle, frozen=True, kw_only=True, dict=True):
     def simulate(self, p: npt.ArrayLike, n: int, rng: np.random.Generator) -> Counts:
         """Draw a multinomial vector."""
         law = self.message_law(as_shares("p", p, self.k))
-        return Counts(check_count("n", n), rng.multinomial(n, law / law.sum()))
+        return self._counted(check_count("n", n), rng.multinomial(n, law / law.sum()))
 
     def channel_matrix(self) -> Array:
         """Return the law of the message of each value."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Final
 
 from tacit.cli.frequencies import notes_on
@@ -147,6 +148,19 @@ def _facts_of(oracle: FrequencyOracle | NoisyHistogram, n: int) -> tuple[int, fl
     return oracle.message_bits, oracle.entropy_bits, (oracle.frequency_mse(n) / oracle.k) ** 0.5
 
 
+def _check_projection(shares: dict[str, float], projection: str) -> None:
+    """Refuse estimates that the projection at the top never returns."""
+    from tacit.frequencies import PROJECTIONS
+
+    if projection not in PROJECTIONS:
+        raise VerificationError(f"no projection has the name at the top, {projection!r:.80}.")
+    if projection in ("clip", "clip-normalize", "simplex") and min(shares.values()) < 0:
+        raise VerificationError(f"estimates that were made consistent ({projection}) must be >= 0.")
+    total = math.fsum(shares.values())
+    if projection in ("sum", "clip-normalize", "simplex") and abs(total - 1) > 1e-6:
+        raise VerificationError(f"estimates that were made consistent ({projection}) must add up to 1.")
+
+
 def _check_numbers(answer: dict[str, Any], k: int) -> None:
     """Refuse estimates and intervals that are not k numbers, or heavy hitters below their threshold."""
     estimates, intervals = answer["estimates"], answer["intervals"]
@@ -154,14 +168,16 @@ def _check_numbers(answer: dict[str, Any], k: int) -> None:
         raise VerificationError("estimates and intervals at the top must be by value.")
     if not len(estimates) == k or set(estimates) != set(intervals):
         raise VerificationError(f"estimates and intervals at the top must be of the same {k} values.")
-    for value in estimates.values():
-        check_finite("an estimate at the top", value)
-    for pair in intervals.values():
+    shares = {name: check_finite("an estimate at the top", value) for name, value in estimates.items()}
+    _check_projection(shares, answer["projection"])
+    for name, pair in intervals.items():
         if not isinstance(pair, list) or len(pair) != 2:
             raise VerificationError("an interval at the top must be two numbers.")
         low, high = (check_finite("an interval at the top", end) for end in pair)
         if not 0 <= low <= high <= 1:
             raise VerificationError("an interval at the top must lie in [0, 1].")
+        if answer["projection"] == "none" and not low - 1e-12 <= min(max(shares[name], 0), 1) <= high + 1e-12:
+            raise VerificationError("an unbiased estimate at the top must lie in its interval.")
     if "heavy_hitters" not in answer:
         return
     heavy, threshold = answer["heavy_hitters"], check_finite("threshold at the top", answer["threshold"])
