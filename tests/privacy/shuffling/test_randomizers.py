@@ -12,7 +12,14 @@ from scipy import integrate, special
 from tacit.errors import ParameterError
 from tacit.privacy.shuffling.randomizers import RANDOMIZERS, dominating
 from tests.privacy.reference import Array
-from tests.privacy.shuffling.histograms import EPSILONS, k_ary, sets_channel, worst_deltas, worst_renyi
+from tests.privacy.shuffling.histograms import (
+    EPSILONS,
+    histogram_law,
+    k_ary,
+    sets_channel,
+    worst_deltas,
+    worst_renyi,
+)
 
 NAMES = ["general", "2rr", "krr:3", "krr:50", "hadamard", "hadamard:100", "laplace", "privunit:0.05"]
 NAMES += ["bh:2", "bh:3", "bh:100", "hr:100", "oue:2", "oue:100", "rappor:3", "rappor:100", "ss:3", "ss:100"]
@@ -82,6 +89,37 @@ def test_no_data_set_of_binary_hadamard_responses_costs_more(
     for values in (2, 3, 4):
         if values < 4 or parties < 3:
             covered(f"bh:{values}", epsilon0, parties, columns_channel(epsilon0, values, constant=constant))
+
+
+def rounded_channel(epsilon0: float, inner: Array) -> Array:
+    """Return (column, bit) with a column drawn by the party, of means in [-1, 1], rounded to a bit."""
+    tilt = math.tanh(epsilon0 / 2) * inner
+    return np.asarray(np.stack([1 - tilt, 1 + tilt], axis=-1).reshape(len(inner), -1) / (2 * inner.shape[1]))
+
+
+@pytest.mark.parametrize("parties", [1, 2, 3, 4])
+@pytest.mark.parametrize("epsilon0", [0.5, 2.5])
+def test_inputs_that_agree_on_some_columns_cost_no_more_than_one_randomized_bit(
+    parties: int, epsilon0: float
+) -> None:
+    # The L1 ball of two dimensions: vertices, an edge and the middle; then signs of three columns.
+    square = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, -1.0], [0.3, 1.0], [0.0, 0.0]])
+    covered("2rr", epsilon0, parties, rounded_channel(epsilon0, square))
+    if parties < 4:
+        cube = np.array([[1.0, 1.0, 1.0], [1.0, 1.0, -1.0], [-1.0, 1.0, 1.0], [-1.0, -1.0, -1.0]])
+        covered("2rr", epsilon0, parties, rounded_channel(epsilon0, cube))
+
+
+def test_a_column_that_tells_the_party_hides_nobody() -> None:
+    # Party i has column i: the batch shows every party's own bit, whatever their number.
+    for parties in (2, 3):
+        columns = np.eye(parties) @ np.repeat(np.eye(parties), 2, axis=1)
+        bits = np.tile(special.expit([-1.0, 1.0]), parties)
+        law = [histogram_law([*(columns[:-1] * bits), columns[-1] * last]) for last in (bits, 1 - bits)]
+        p, q = (np.array([one[counts] for counts in law[0]]) for one in law)
+        exact = np.maximum(p[:, None] - np.exp(EPSILONS) * q[:, None], 0.0).sum(axis=0)
+        assert exact[2] > 1.3 * dominating("2rr", 1.0, parties).delta(EPSILONS)[2]
+        np.testing.assert_allclose(exact, dominating("2rr", 1.0, 1).delta(EPSILONS), atol=1e-12)
 
 
 @pytest.mark.parametrize("parties", [1, 2, 3])

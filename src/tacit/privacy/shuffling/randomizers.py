@@ -129,6 +129,14 @@ def _general(epsilon0: float, parties: int, _: str) -> ShuffledPair:
 
 
 def _binary(epsilon0: float, parties: int, _: str) -> ShuffledPair:
+    """Return the pair of one randomized bit; it holds with a column c that every party draws by one law, too.
+
+    Against the blanket (the column, a fair bit) a message has the densities 1 +- t u of the two bits of a
+    column, t = tanh(epsilon0 / 2), |u| <= 1. So the two values of p_x - a p_x' in a column have the mean
+    1 - a, and are at most t (1 + a) off it. The largest in convex order are those of inputs that are opposite
+    in every column; then the column says nothing. Not so for a column that is known of a party, such as its
+    place: parties with other columns do not hide it.
+    """
     return ShuffledPair.randomized_response(epsilon0, parties)
 
 
@@ -241,7 +249,8 @@ RANDOMIZERS: tuple[Randomizer, ...] = (
     ),
     Randomizer(
         "2rr",
-        "one randomized response (c, y), c public or drawn without looking: Hadamard one-bit, hemisphere, RR",
+        "one randomized bit (c, y), c the same for all or drawn by each without looking, not known by party: "
+        "Hadamard one-bit, hemisphere, RR",
         "pair",
         _binary,
     ),
