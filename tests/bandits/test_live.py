@@ -157,6 +157,8 @@ def test_answers_that_are_not_those_of_the_batch_are_refused(tmp_path: Path) -> 
         bandit.observe_counts(1, {int(batch.actions[0]): 1})
     with pytest.raises(DataError, match="high must hold"):
         bandit.observe_counts(1, dict.fromkeys(batch.actions.tolist(), batch.rounds + 1))
+    with pytest.raises(DataError, match="high must hold"):
+        bandit.observe_counts(1, dict.fromkeys(batch.actions.tolist(), 0.5))  # type: ignore[arg-type]
     high = {int(a): int(c) for a, c in zip(batch.actions, batch.counts, strict=True)}
     by_count = bandit.observe_counts(1, high)
     other = LiveBandit.start(_plan(LOCAL), tmp_path / "other.json")
@@ -226,6 +228,11 @@ def test_continuous_noise_and_impossible_records_are_refused(tmp_path: Path) -> 
         {"seed": "7"},
         {"issued": {**good["issued"], "level": 9.0}},
         {"issued": {**good["issued"], "level": None}},
+        {"issued": {**good["issued"], "level": 0.0}},
+        {"issued": {**good["issued"], "level": 0.5}},
+        {"answered": [{**good["answered"][0], "level": 0.5}, *good["answered"][1:]]},
+        {"answered": [{**good["answered"][0], "level": 2.0}, *good["answered"][1:]]},
+        {"alive": [0], "best": 0},
     ]
     for change in broken:
         (tmp_path / "bad.json").write_text(json.dumps({**good, **change}))
@@ -234,3 +241,28 @@ def test_continuous_noise_and_impossible_records_are_refused(tmp_path: Path) -> 
     (tmp_path / "bad.json").write_text("{")
     with pytest.raises(ParameterError, match="no record of a bandit"):
         LiveBandit.resume(tmp_path / "bad.json")
+
+
+@pytest.mark.parametrize("ends", [(0.0, 1e200), (1e200, 1.1e200), (0.0, 1e-200), (-1e308, 1e308), (1.0, 1.0)])
+def test_ranges_of_rewards_that_overflow_are_refused(ends: tuple[float, float]) -> None:
+    with pytest.raises(ParameterError, match="reward_range must"):
+        _plan(reward_range=ends)
+
+
+def test_a_run_without_a_first_batch_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(privacy: RewardPrivacy, counts: IntArray) -> float:
+        raise ParameterError("no level")
+
+    monkeypatch.setattr(RewardPrivacy, "level", refuse)
+    with pytest.raises(ParameterError, match="no level"):
+        LiveBandit.start(_plan(), tmp_path / "run.json")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("ends", [(-1e100, 1e100), (0.0, 1e-100), (1e16, 1e16 + 2)])
+def test_ranges_at_the_edge_are_played(tmp_path: Path, ends: tuple[float, float]) -> None:
+    bandit = LiveBandit.start(_plan(reward_range=ends), tmp_path / "run.json")
+    batch = bandit.next_batch()
+    found = bandit.observe(1, batch.in_order(), np.full(batch.rounds, ends[1]))
+    assert math.isfinite(found.radius)
+    assert np.all(np.isfinite(found.estimates))

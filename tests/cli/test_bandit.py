@@ -236,10 +236,17 @@ def test_mistakes_are_one_line(argv: list[str], why: str, capsys: pytest.Capture
 def test_actions_from_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "a.csv"
     simulate = ["simulate", "--actions", str(file), "--horizon", "1e4", "--epsilon", "1"]
-    file.write_text("1,0\n0,1\n")
+    file.write_text("\ufeff1,0\n0,1\n", encoding="utf-8")
     assert answer(simulate, capsys)["actions"] == 2
     assert "dim must be that of the actions, 2, got 3" in refusal([*simulate, "--dim", "3"], capsys)
-    for text, why in (("1,x\n", "rows of numbers"), ("2,0\n", "norm of at most 1"), ("0,0\n", "all be zero")):
+    for text, why in (
+        ("1,x\n", "rows of numbers"),
+        ("2,0\n", "norm of at most 1"),
+        ("1e300,0\n", "norm of at most 1"),
+        ("0,0\n", "all be zero"),
+        ("\n", "rows of numbers"),
+        ("# 0.5,0\n1,0\n", "rows of numbers"),
+    ):
         file.write_text(text)
         assert why in refusal(simulate, capsys)
 

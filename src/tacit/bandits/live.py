@@ -18,11 +18,13 @@ from tacit.bandits.record import AnsweredBatch, IssuedBatch, RunRecord, read_rec
 from tacit.bandits.reward_privacy import RewardNoise
 from tacit.errors import DataError, ParameterError, RefusalError, check_count
 from tacit.numerics import Array, IntArray, as_floats
-from tacit.privacy import Guarantee
+from tacit.privacy import Guarantee, TrustModel
 from tacit.privacy.strict_json import MOST_BYTES
 from tacit.randomness import secure, simulated
 
 __all__ = ["LiveBandit"]
+
+_DIGITS = 1e-6
 
 
 class LiveBandit:
@@ -78,6 +80,7 @@ class LiveBandit:
                 "noise must be discrete for real clients: continuous noise is for simulations."
             )
         state = begin(plan)
+        next_batch(plan, state)  # what has no first batch is refused before there is a file
         record = RunRecord.of(plan, state, seed=seed)
         # Each batch adds its core set; without one, all actions that are left.
         later = 0 if plan.core else 60 * plan.schedule.batches * len(plan.actions)
@@ -115,7 +118,7 @@ class LiveBandit:
             raise ParameterError(f"seed must be that of the run, which draws from {ours}; got {asked}.")
         if plan is not None:
             _check_same(plan.facts(), found.plan.facts())
-        _check_level(record, found.plan, Path(path))
+        _check_levels(record, found.plan, Path(path))
         return found
 
     @property
@@ -214,7 +217,8 @@ class LiveBandit:
         batch = self._waiting(number)
         if not self._plan.privacy.by_message:
             raise RefusalError("counts of messages are for local and shuffle trust; give rewards to observe.")
-        ones = np.array([high.get(int(a), -1) for a in batch.actions], dtype=np.int64)
+        given = np.array([high.get(int(a), -1) for a in batch.actions])
+        ones = given.astype(np.int64) if given.dtype.kind in "iu" else np.full(len(given), -1)
         if len(high) != len(ones) or np.any(ones < 0) or np.any(ones > batch.counts):
             raise DataError(
                 f"high must hold a number of messages for each of the actions {batch.actions.tolist()}, from "
@@ -312,17 +316,22 @@ def _check_same(asked: dict[str, object], found: dict[str, object]) -> None:
             )
 
 
-def _check_level(record: RunRecord, plan: BanditPlan, path: Path) -> None:
-    """Refuse a batch that is out with less noise than the budget asks for: the file was changed by hand."""
-    if record.issued is None or record.issued.final:
-        return
-    batch = record.issued.batch
-    # Another machine may differ in the last digits of a calibration.
-    if not batch.level <= plan.privacy.level(batch.counts) * (1 + 1e-6):
-        raise ParameterError(
-            f"{str(path)!r} is no record of a bandit: batch {batch.number} has a level of {batch.level!r}, "
-            "above what the plan's budget allows."
-        )
+def _check_levels(record: RunRecord, plan: BanditPlan, path: Path) -> None:
+    """Refuse levels that no batch of the plan has: the file was changed by hand."""
+    privacy = plan.privacy
+    issued = [] if record.issued is None or record.issued.final else [record.issued.batch]
+    for batch in (*(found.batch for found in record.answered), *issued):
+        # Another machine may differ in the last digits of a calibration.
+        right = batch.level >= privacy.epsilon * (1 - _DIGITS)
+        if privacy.trust is not TrustModel.SHUFFLE:
+            right = right and batch.level <= privacy.epsilon * (1 + _DIGITS)
+        elif batch in issued:
+            right = right and batch.level <= privacy.level(batch.counts) * (1 + _DIGITS)
+        if not right:
+            raise ParameterError(
+                f"{str(path)!r} is no record of a bandit: batch {batch.number} has a level of "
+                f"{batch.level!r}, which is not that of the plan's budget."
+            )
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -17,6 +16,9 @@ from tacit.errors import ParameterError, check_finite, check_positive
 from tacit.numerics import Array
 
 __all__ = ["BanditPlan", "Tail"]
+
+_NARROWEST = 1e-100
+"""Sums of squares of what is narrower, or of the inverse, leave the range of floats."""
 
 
 class Tail(StrEnum):
@@ -79,8 +81,13 @@ class BanditPlan:
         if not isinstance(ends, tuple) or len(ends) != 2:
             raise ParameterError(f"reward_range must be a pair (low, high), got {self.reward_range!r}.")
         low, high = (check_finite("reward_range", end) for end in self.reward_range)
-        if not low < high or not math.isfinite(high - low):
+        if not low < high:
             raise ParameterError(f"reward_range must have low < high, got {self.reward_range!r}.")
+        if not (high - low >= _NARROWEST and max(-low, high) <= 1 / _NARROWEST):
+            raise ParameterError(
+                f"reward_range must be at least {_NARROWEST:g} wide and within {1 / _NARROWEST:g} of 0, got "
+                f"{self.reward_range!r}: state rewards in another unit."
+            )
         object.__setattr__(self, "reward_range", (low, high))
 
     @property

@@ -212,6 +212,7 @@ def _check(record: RunRecord, path: Path) -> None:
         and 0 <= record.best < n
         and record.played == sum(sum(b.counts) for b in record.answered)
         and all(len(b.sums) == len(b.actions) for b in record.answered)
+        and (record.issued is None or set(record.issued.actions) <= set(record.alive))
         and [b.number for b in batches] == list(range(1, len(batches) + 1))
         and all(
             len(b.actions) == len(b.counts)

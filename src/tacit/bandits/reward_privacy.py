@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from functools import lru_cache
@@ -144,6 +145,8 @@ class RewardPrivacy(msgspec.Struct, frozen=True, kw_only=True):
         shuffles = self.trust is TrustModel.SHUFFLE
         if shuffles:
             check_probability("delta", self.delta, low_open=True, high_open=True)
+            if self.delta < sys.float_info.min:
+                raise ParameterError(f"delta must not be that small, got {self.delta!r}.")
         elif self.delta != 0:
             raise ParameterError(f"delta must be 0 but under shuffle trust, got {self.delta!r}.")
         if not shuffles and (
@@ -155,6 +158,10 @@ class RewardPrivacy(msgspec.Struct, frozen=True, kw_only=True):
             raise ParameterError(
                 f"epsilon must be in [2**-30, {HIGHEST_LEVEL:g}] under {self.trust} trust, or infinite, got "
                 f"{self.epsilon!r}."
+            )
+        if self.trust is TrustModel.CENTRAL and self.private and not 2**-55 <= self.epsilon <= 2**20:
+            raise ParameterError(
+                f"epsilon must be in [2**-55, 2**20] under central trust, or infinite, got {self.epsilon!r}."
             )
 
     @property

@@ -182,7 +182,10 @@ def read_actions(path: Path) -> Array:
     if not path.is_file():
         raise ParameterError(f"actions must be a number or a CSV file that exists, got {str(path)!r}.")
     try:
-        found: Array = np.loadtxt(path, delimiter=",", ndmin=2, dtype=np.float64)
+        rows = [line for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
+        if not rows:
+            raise ValueError("no rows")
+        found: Array = np.loadtxt(rows, delimiter=",", ndmin=2, dtype=np.float64, comments=None)
     except (ValueError, UnicodeDecodeError) as error:
         raise ParameterError(
             f"actions must be rows of numbers with commas between them and no header; {path} is not."
