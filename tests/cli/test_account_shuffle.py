@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,18 @@ from tests.cli.accounting import answer, check_refusal, check_statement, printed
 
 LARGE = ["shuffle", "--local-epsilon", "1", "--n", "1000000", "--delta", "1e-6"]
 SMALL = ["shuffle", "--local-epsilon", "1", "--n", "100", "--delta", "1e-6"]
+
+
+def test_a_statement_with_another_size_for_one_message_alone_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found, file = answer(SMALL, capsys), tmp_path / "forged.json"
+    for place, units in ((0, 100), (0, 101), (1, 101), (1, None)):
+        forged = json.loads(json.dumps(found))
+        forged["about"][place]["units"] = units
+        file.write_text(json.dumps(forged))
+        assert main(["account", "verify", str(file)]) == (units != 100), (place, units)
+    capsys.readouterr()
 
 
 @pytest.mark.parametrize(

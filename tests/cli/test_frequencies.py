@@ -90,6 +90,11 @@ def test_frequencies_are_inside_their_intervals_and_the_statement_is_verified(
     ):
         file.write_text(json.dumps({**found, field: wrong}))
         assert main(["account", "verify", str(file)]) == 1, field
+    for place in range(len(found["about"])):
+        forged = json.loads(json.dumps(found))
+        forged["about"][place]["units"] = 769
+        file.write_text(json.dumps(forged))
+        assert main(["account", "verify", str(file)]) == 1, place
     capsys.readouterr()
 
 

@@ -59,6 +59,11 @@ def _check_answer_form(found: Statement) -> None:
                 f"a statement of kind {found.kind!r} with these facts at the top is about all silos under "
                 f"trust {trust!r}, got trust {about.trust!r:.80} and silo {about.silo!r:.80}."
             )
+        if about.units != found.about[0].units:
+            raise VerificationError(
+                f"the guarantee about one message alone is said to be about {about.units} units, the answer "
+                f"is of {found.about[0].units}."
+            )
     for clause in clauses_of(found.answer):
         if clause not in found.guarantees[0].assumptions:
             raise VerificationError(f"the statement leaves out what its price rests on: {clause}.")
@@ -155,11 +160,6 @@ def _check_summed(found: Statement) -> None:
         raise VerificationError(
             f"it says {tables} tables at the top, {colluding} of which may collude, and its event counts on "
             f"{sorted(shares_of(whole.event))} shares of noise."
-        )
-    if found.about[1].units != answer["n"]:
-        raise VerificationError(
-            f"the guarantee about one message alone is said to be about {found.about[1].units} units, the "
-            f"means are of {answer['n']!r:.80}."
         )
     same = of_one_share(whole.event) == alone.event
     if not same or (whole.delta, whole.simulated) != (alone.delta, alone.simulated):
