@@ -369,3 +369,14 @@ def test_a_statement_names_that_actions_are_dealt_in_secret(
 def _without(claim: Guarantee, clause: str) -> Guarantee:
     kept = tuple(one for one in claim.assumptions if one != clause)
     return guarantee(claim.event, claim.delta, observer=claim.observer, assumptions=kept)
+
+
+@pytest.mark.parametrize("trust", ["central", "local", "shuffle"])
+@pytest.mark.parametrize("epsilon", ["1e-8", "0.12345678", "0.3333333333333333"])
+def test_a_budget_between_millionths_verifies(
+    trust: str, epsilon: str, actions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record, statement = tmp_path / "run.json", tmp_path / "statement.json"
+    start = ["run", str(record), "--actions", str(actions), *CENTRAL[:3], trust, "--epsilon", epsilon]
+    statement.write_text(json.dumps(answer(start, capsys)))
+    assert main(["account", "verify", str(statement)]) == 0

@@ -50,7 +50,7 @@ class _Facts(msgspec.Struct, frozen=True, kw_only=True):
 def check_run(found: Statement) -> None:
     """Refuse facts that contradict each other, and guarantees that are not those of the trust model."""
     from tacit.bandits.reward_privacy import DEALT, ONCE
-    from tacit.privacy import PureDP
+    from tacit.privacy import PureDP, guarantee
 
     try:
         facts = msgspec.convert(found.answer, _Facts)
@@ -67,7 +67,9 @@ def check_run(found: Statement) -> None:
     hidden = facts.anonymity == "batch" and any(not isinstance(event, PureDP) for event in events)
     if facts.trust == "shuffle" and hidden and DEALT not in first.assumptions:
         raise VerificationError(f"the statement leaves out what its price rests on: {DEALT}.")
-    if not (first.epsilon <= (facts.budget_epsilon or 0.0) and first.delta == facts.budget_delta):
+    # A guarantee says whole millionths, rounded up.
+    most = guarantee(PureDP(facts.budget_epsilon or 0.0), 0.0, observer=first.observer).epsilon
+    if not (first.epsilon <= most and first.delta == facts.budget_delta):
         raise VerificationError("the budget at the top is below what the guarantee says was spent.")
     highest = max(_level(event) for event in events)
     for claim in alone:
