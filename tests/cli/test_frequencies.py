@@ -151,6 +151,7 @@ def test_the_domain_is_public(table: Path, tmp_path: Path, capsys: pytest.Captur
     )
     assert "'a' more than once" in refusal([*base, "--values", "a,b,a"], capsys)
     assert "at least one text that is not empty" in refusal([*base, "--values", "a,,b"], capsys)
+    assert "values must have one that is not 'other'" in refusal([*base, "--values", "other"], capsys)
     assert "domain must be a readable file" in refusal([*base, "--domain", str(tmp_path / "none")], capsys)
     ages = ["--data", str(table), "--column", "age", "--epsilon", "1"]
     assert "must be public" in refusal(ages, capsys)

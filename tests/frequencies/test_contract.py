@@ -258,6 +258,15 @@ def test_counts_of_another_mechanism_or_level_are_neither_merged_nor_read() -> N
     assert again.estimate(merged).sum() == pytest.approx(1)
 
 
+def test_bytes_of_the_other_unary_encoding_are_refused() -> None:
+    optimised, symmetric = (UnaryEncoding(k=8, epsilon=1.0, symmetric=one) for one in (False, True))
+    for one, other in ((optimised, symmetric), (symmetric, optimised)):
+        data = one.to_bytes(one.encode(np.arange(8), np.random.default_rng(0)))
+        assert one.from_bytes(data).shape == (8, 8)
+        with pytest.raises(ParameterError, match="is of another mechanism"):
+            other.from_bytes(data)
+
+
 def test_too_few_random_bits_to_say_anything_are_refused() -> None:
     with pytest.raises(ParameterError, match="random_bits must be larger at epsilon"):
         BinaryHadamard(k=8, epsilon=2.0**-29, random_bits=1e-9)

@@ -33,6 +33,10 @@ class Domain:
             raise ParameterError(f"{source} must be different ones, and one is there more than once.")
         if not names or "" in names:
             raise ParameterError(f"{source} must be at least one text that is not empty.")
+        if names == [OTHER]:
+            raise ParameterError(
+                f"{source} must have one that is not {OTHER!r}, which any other cell counts as."
+            )
         self.names = names if OTHER in names else [*names, OTHER]
         self._other = self.names.index(OTHER)
         self._merge = merge

@@ -298,7 +298,7 @@ class FrequencyOracle(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             ParameterError: A message that `encode` cannot have made.
         """
         body = self._packed(np.asarray(messages))
-        head = np.full((len(body), 1), _VERSION << 4 | self.code, dtype=np.uint8)
+        head = np.full((len(body), 1), _VERSION << 4 | self._code, dtype=np.uint8)
         return np.concatenate([head, body], axis=1).tobytes()
 
     def from_bytes(self, data: bytes, *, first: int = 0) -> Array:
@@ -317,9 +317,14 @@ class FrequencyOracle(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 f"data must have a multiple of {self.message_bytes} bytes, one message each, got {len(data)}."
             )
         rows = np.frombuffer(data, dtype=np.uint8).reshape(-1, self.message_bytes)
-        if np.any(rows[:, 0] != (_VERSION << 4 | self.code)):
+        if np.any(rows[:, 0] != (_VERSION << 4 | self._code)):
             raise ParameterError("a message has another version, or is of another mechanism.")
         return self._unpacked(rows[:, 1:], first)
+
+    @property
+    def _code(self) -> int:
+        """`code`, or another one of a class that holds two mechanisms."""
+        return self.code
 
     def _values(self, values: npt.ArrayLike) -> IntArray:
         held = whole_values("values", values, self.k)

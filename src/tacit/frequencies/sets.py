@@ -120,6 +120,11 @@ class UnaryEncoding(SetOracle, frozen=True, kw_only=True, tag="unary", dict=True
     symmetric: bool = False
 
     code: ClassVar[int] = 4
+    symmetric_code: ClassVar[int] = 8
+
+    @property
+    def _code(self) -> int:
+        return self.symmetric_code if self.symmetric else self.code
 
     def _check(self) -> None:
         UnaryRandomizer(self.epsilon, self.k, self.symmetric)
