@@ -8,6 +8,17 @@ from tacit.frequencies.counts import Counts
 from tacit.frequencies.hadamard import HadamardResponse
 from tacit.frequencies.heavy import HeavyHitters, detectable_frequency, heavy_hitters, heavy_of
 from tacit.frequencies.kary import KaryResponse
+from tacit.frequencies.keyed import KeyedMechanism, column_sum_test, entropy_bits_of
+from tacit.frequencies.keys import (
+    KeyLaw,
+    flat_heavy_set,
+    heavy_key_count,
+    key_entropy_floor,
+    least_key_entropy,
+    minimum_entropy_key,
+    two_level_entropy,
+)
+from tacit.frequencies.levels import LevelEstimate, LevelledHadamard, SeparateLevels, estimate_levels
 from tacit.frequencies.oracle import FrequencyOracle
 from tacit.frequencies.projections import PROJECTIONS, project
 from tacit.frequencies.query import (
@@ -17,6 +28,9 @@ from tacit.frequencies.query import (
     estimate_frequencies,
     observer_of_frequencies,
 )
+from tacit.frequencies.recoverable import CyclicResponse, RecoverableHadamard, RecoverableOracle
+from tacit.frequencies.secrets import OneTimeKeys
+from tacit.frequencies.sequences import JointKey, SequenceResponse, least_sequence_entropy
 from tacit.frequencies.sets import SubsetSelection, UnaryEncoding
 
 __all__ = [
@@ -26,22 +40,43 @@ __all__ = [
     "Band",
     "BinaryHadamard",
     "Counts",
+    "CyclicResponse",
     "Frequencies",
     "FrequenciesQuery",
     "FrequencyOracle",
     "HadamardResponse",
     "HeavyHitters",
+    "JointKey",
     "KaryResponse",
+    "KeyLaw",
+    "KeyedMechanism",
+    "LevelEstimate",
+    "LevelledHadamard",
     "MechanismChoice",
     "NoisyHistogram",
+    "OneTimeKeys",
+    "RecoverableHadamard",
+    "RecoverableOracle",
+    "SeparateLevels",
+    "SequenceResponse",
     "SubsetSelection",
     "UnaryEncoding",
     "choose_mechanism",
+    "column_sum_test",
     "detectable_frequency",
+    "entropy_bits_of",
     "estimate_frequencies",
+    "estimate_levels",
+    "flat_heavy_set",
     "heavy_hitters",
+    "heavy_key_count",
     "heavy_of",
+    "key_entropy_floor",
+    "least_key_entropy",
+    "least_sequence_entropy",
     "make_oracle",
+    "minimum_entropy_key",
     "observer_of_frequencies",
     "project",
+    "two_level_entropy",
 ]

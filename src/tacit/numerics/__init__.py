@@ -20,6 +20,7 @@ from tacit.numerics.hadamard import (
 )
 from tacit.numerics.kashin import KashinFrame
 from tacit.numerics.logistic import least_tolerance, logistic_minimum
+from tacit.numerics.m_sequences import HIGHEST_DEGREE, m_sequence_support, primitive_taps
 from tacit.numerics.moreau import moreau_absolute, moreau_hinge, moreau_pinball
 from tacit.numerics.projections import (
     Projection,
@@ -63,6 +64,7 @@ from tacit.numerics.toeplitz import (
 )
 
 __all__ = [
+    "HIGHEST_DEGREE",
     "L1",
     "MAX_DENSE_DIM",
     "MAX_TRANSFORM_DIM",
@@ -105,12 +107,14 @@ __all__ = [
     "inverse_column",
     "least_tolerance",
     "logistic_minimum",
+    "m_sequence_support",
     "moreau_absolute",
     "moreau_hinge",
     "moreau_pinball",
     "next_power_of_two",
     "participation_norm",
     "prefix_sum_errors",
+    "primitive_taps",
     "project_box",
     "project_l2_ball",
     "project_simplex",

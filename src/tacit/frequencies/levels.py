@@ -1,0 +1,374 @@
+"""One message for several analysts, each of whom learns at a level of its own."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.errors import ParameterError, check_count
+from tacit.frequencies.bands import Band
+from tacit.frequencies.binary_hadamard import BinaryHadamard
+from tacit.frequencies.secrets import OneTimeKeys
+from tacit.mechanisms import lie_threshold, whole_values
+from tacit.mechanisms.bernoulli import draw_words
+from tacit.numerics import Array, IntArray, binary_entropy
+from tacit.privacy import Compose, Event, Guarantee, Neighbours, PureDP, guarantee
+from tacit.randomness import is_secure
+
+__all__ = ["LevelEstimate", "LevelledHadamard", "SeparateLevels", "estimate_levels"]
+
+MOST_ANALYSTS = 64
+_RECORDS = Neighbours()
+_WORD = 2**64
+
+
+@dataclass(frozen=True)
+class LevelledHadamard:
+    """Publish one private bit of a Hadamard column; analysts hold keys that take some of its noise off.
+
+    The public bit has the lowest level. Analyst j gets a key of one bit a client, and sees what it would see
+    of a message at its own level. A coalition learns no more than its most trusted member: its other keys
+    tell nothing about value or noise of that member's bit.
+
+    Attributes:
+        k: Number of values, from 2 to 2**24 - 1.
+        epsilons: Levels of analysts 0, ..., d - 1, strictly decreasing, d <= 64; see `of_levels` for others.
+
+    Guarantee:
+        Pure, exact: flips are whole multiples of 2**-64, rounded up one after the other so that no analyst's
+        noise is less than its level needs.
+
+    Raises:
+        ParameterError: Levels that do not decrease, equal ones, or none.
+
+    Example:
+        >>> scheme = LevelledHadamard.of_levels(4, [0.5, 1, 2])
+        >>> scheme.epsilons, round(scheme.random_bits, 6), scheme.coalition_level([1, 2]) <= 1.0
+        ((2.0, 1.0, 0.5), 2.028798, True)
+        >>> messages, keys = scheme.publish([0, 3], np.random.default_rng(0))
+        >>> scheme.view(0, messages, keys[0]).shape, keys[1]
+        ((2,), OneTimeKeys(2 secret keys))
+
+    Reference:
+        Girgis (2023), Theorem 7.4.1.
+    """
+
+    k: int
+    epsilons: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        levels = tuple(self.epsilons)
+        if not 1 <= len(levels) <= MOST_ANALYSTS:
+            raise ParameterError(f"epsilons must be 1 to {MOST_ANALYSTS} levels, got {len(levels)}.")
+        oracles = tuple(BinaryHadamard(k=self.k, epsilon=level) for level in levels)
+        levels = tuple(oracle.epsilon for oracle in oracles)
+        if any(a <= b for a, b in itertools.pairwise(levels)):
+            raise ParameterError(
+                f"epsilons must decrease strictly, got {levels}; analysts of one level share one key."
+            )
+        object.__setattr__(self, "k", oracles[0].k)
+        object.__setattr__(self, "epsilons", levels)
+
+    @classmethod
+    def of_levels(cls, k: int, levels: Iterable[float]) -> LevelledHadamard:
+        """Sort levels, which may come in any order, the most trusted analyst first.
+
+        Raises:
+            ParameterError: Two are equal, or one is out of range.
+        """
+        return cls(k, tuple(sorted(levels, reverse=True)))
+
+    @cached_property
+    def oracles(self) -> tuple[BinaryHadamard, ...]:
+        """What each analyst counts and estimates with.
+
+        Its flips and those that are drawn agree to 2**-63, which no estimate can show.
+        """
+        return tuple(BinaryHadamard(k=self.k, epsilon=level) for level in self.epsilons)
+
+    @cached_property
+    def _law(self) -> tuple[tuple[int, ...], tuple[Fraction, ...]]:
+        """Words that flip for the first time at each analyst, and how often its bit is flipped in all."""
+        words: list[int] = []
+        flipped: list[Fraction] = []
+        before = Fraction(0)
+        for level in self.epsilons:
+            needed = Fraction(lie_threshold(level), _WORD)
+            q = max((needed - before) / (1 - 2 * before), Fraction(0))
+            words.append(math.ceil(q * _WORD))
+            q = Fraction(words[-1], _WORD)
+            before = before + q * (1 - 2 * before)
+            flipped.append(before)
+        return tuple(words), tuple(flipped)
+
+    @property
+    def flip_probs(self) -> tuple[float, ...]:
+        """Probability q_j of the flip that is added for each analyst, as sampled."""
+        return tuple(word / _WORD for word in self._law[0])
+
+    @property
+    def noises(self) -> tuple[float, ...]:
+        """Probability z_j that the bit of each analyst is flipped, as sampled."""
+        return tuple(map(float, self._law[1]))
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """Pure level of each analyst, as sampled, rounded up; at most `epsilons`."""
+        excess = (float((1 - 2 * z) / z) for z in self._law[1])
+        return tuple(
+            min(level, math.log1p(over) * (1 + 2.0**-50))
+            for level, over in zip(self.epsilons, excess, strict=True)
+        )
+
+    @property
+    def random_bits(self) -> float:
+        """Entropy of all flips of a client."""
+        return sum(map(binary_entropy, self.flip_probs))
+
+    @property
+    def private_bits(self) -> int:
+        """Bits of keys of a client, over private channels: one for each analyst but the last."""
+        return len(self.epsilons) - 1
+
+    def publish(
+        self, values: npt.ArrayLike, rng: np.random.Generator
+    ) -> tuple[IntArray, tuple[OneTimeKeys, ...]]:
+        """Draw public messages, and the key of every analyst but the last one.
+
+        Args:
+            values: Shape (n,), whole numbers from 0 to k - 1.
+            rng: Private randomness; a deployment passes `randomness.secure()`.
+
+        Returns:
+            Shape (n,): symbols 2 j + bit with column j; and d - 1 secret keys. Key i is for analyst i alone:
+            whoever has it learns at its level.
+
+        Raises:
+            ParameterError: A value is out of range.
+        """
+        held = whole_values("values", values, self.k)
+        if held.ndim != 1:
+            raise ParameterError(f"values must have shape (n,), got {held.shape}.")
+        dim = self.oracles[0].dim
+        columns = rng.integers(1, dim, size=held.size)
+        inside = (np.bitwise_count(held & columns) & 1) ^ 1
+        flips = np.array(
+            [draw_words(held.size, rng) < np.uint64(word) for word in self._law[0]], dtype=np.int64
+        ).reshape(-1, held.size)
+        # The key of an analyst is the sum of all flips after its own.
+        later = np.bitwise_xor.accumulate(flips[::-1])[::-1]
+        keys = tuple(OneTimeKeys(later[j + 1], 2, fresh=False) for j in range(len(flips) - 1))
+        messages = 2 * columns + (inside ^ later[0])
+        flips[:], later[:] = 0, 0
+        return messages, keys
+
+    def view(self, analyst: int, messages: npt.ArrayLike, key: OneTimeKeys | None = None) -> IntArray:
+        """Return what an analyst sees: messages of `oracles[analyst]`, to be aggregated and estimated.
+
+        Args:
+            analyst: 0 to d - 1.
+            messages: Shape (n,), as published.
+            key: The analyst's key, n bits; None for the last analyst, who has none.
+
+        Raises:
+            ParameterError: No such analyst, a key that is missing, too many or of another kind, or messages
+                that cannot have been published.
+        """
+        j = check_count("analyst", analyst, low=0, high=len(self.epsilons) - 1)
+        symbols = whole_values("messages", messages, self.oracles[j].outcomes)
+        if (key is None) is not (j == len(self.epsilons) - 1):
+            raise ParameterError("key must be given to every analyst but the last one, who has none.")
+        if key is None:
+            return symbols
+        if key.size != 2:
+            raise ParameterError(f"key must be of one bit a client, got {key.size} kinds.")
+        return np.asarray(symbols ^ key.read(symbols.size))
+
+    def coalition_level(self, members: Collection[int]) -> float:
+        """Return the pure level of all that some analysts see together: that of the most trusted one.
+
+        Args:
+            members: Some of 0 to d - 1; none for somebody who sees public messages alone.
+        """
+        return max((self.levels[j] for j in _members(members, len(self.epsilons))), default=self.levels[-1])
+
+    def event(self, members: Collection[int], neighbours: Neighbours = _RECORDS) -> Event:
+        """Return what a coalition learns; see `coalition_level`."""
+        return PureDP(self.coalition_level(members), neighbours)
+
+    def price(
+        self, members: Collection[int] = (), *, neighbours: Neighbours = _RECORDS, simulated: bool = False
+    ) -> Guarantee:
+        """Return the guarantee against analysts who pool all they have, or against an outsider.
+
+        Args:
+            members: The analysts, 0 to d - 1; none: an outsider.
+            neighbours: A replace-one relation.
+            simulated: Whether flips came from a seeded stream.
+        """
+        return guarantee(
+            self.event(members, neighbours),
+            0.0,
+            observer=_observer(members),
+            assumptions=("keys reach the analysts that they are for, and nobody else",),
+            simulated=simulated,
+        )
+
+
+@dataclass(frozen=True)
+class SeparateLevels:
+    """The baseline: a message of its own for every analyst, over a private channel.
+
+    It takes more random bits than `LevelledHadamard`, and levels of a coalition add up.
+
+    Attributes:
+        k: Number of values.
+        epsilons: Levels of the analysts, as in `LevelledHadamard`.
+
+    Example:
+        >>> scheme = SeparateLevels(4, (2.0, 1.0, 0.5))
+        >>> round(scheme.random_bits, 6), round(scheme.coalition_level([1, 2]), 6)
+        (2.323293, 1.5)
+
+    Reference:
+        Girgis (2023), section 7.4.
+    """
+
+    k: int
+    epsilons: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        scheme = LevelledHadamard(self.k, self.epsilons)
+        object.__setattr__(self, "k", scheme.k)
+        object.__setattr__(self, "epsilons", scheme.epsilons)
+
+    @cached_property
+    def oracles(self) -> tuple[BinaryHadamard, ...]:
+        """What each analyst counts and estimates with."""
+        return LevelledHadamard(self.k, self.epsilons).oracles
+
+    @property
+    def random_bits(self) -> float:
+        """Entropy of all answers of a client."""
+        return sum(oracle.entropy_bits for oracle in self.oracles)
+
+    def publish(self, values: npt.ArrayLike, rng: np.random.Generator) -> tuple[Array, ...]:
+        """Draw the messages of each analyst, shape (n,); each is for one analyst alone."""
+        return tuple(oracle.encode(values, rng) for oracle in self.oracles)
+
+    def coalition_level(self, members: Collection[int]) -> float:
+        """Return the pure level of some analysts together: the sum of theirs; 0 for nobody."""
+        return math.fsum(self.oracles[j].level for j in _members(members, len(self.epsilons)))
+
+    def event(self, members: Collection[int], neighbours: Neighbours = _RECORDS) -> Event:
+        """Return what a coalition of at least one analyst learns."""
+        chosen = _members(members, len(self.epsilons))
+        if not chosen:
+            raise ParameterError("members must be at least one analyst: an outsider sees no message.")
+        return Compose(tuple(PureDP(self.oracles[j].level, neighbours) for j in chosen))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LevelEstimate:
+    """What one analyst finds.
+
+    Attributes:
+        epsilon: Its level, as asked for.
+        estimates: Shape (k,), unbiased.
+        band: Intervals that hold all frequencies at once.
+        mse: Exact mean squared l2 error against the frequencies of equally frequent values.
+        guarantee: Against this analyst, alone or together with all less trusted ones.
+    """
+
+    epsilon: float
+    estimates: Array
+    band: Band
+    mse: float
+    guarantee: Guarantee
+
+
+def estimate_levels(
+    values: npt.ArrayLike,
+    scheme: LevelledHadamard,
+    *,
+    confidence: float = 0.95,
+    neighbours: Neighbours = _RECORDS,
+    rng: np.random.Generator,
+) -> tuple[LevelEstimate, ...]:
+    """Publish once, and estimate as each analyst would.
+
+    Args:
+        values: Shape (n,), n >= 1, whole numbers from 0 to k - 1.
+        scheme: Analysts and their levels.
+        confidence: Of each analyst's band, in (0, 1).
+        neighbours: A replace-one relation.
+        rng: Source of columns and flips; a seeded one marks the guarantees as simulated.
+
+    Returns:
+        One estimate an analyst, the most trusted first.
+
+    Raises:
+        ParameterError: An argument is out of range.
+
+    Example:
+        >>> scheme = LevelledHadamard.of_levels(4, [0.5, 1, 2])
+        >>> found = estimate_levels([0] * 9000 + [1] * 9000, scheme, rng=np.random.default_rng(3))
+        >>> [one.epsilon for one in found], found[0].estimates.round(1).tolist()[:2]
+        ([2.0, 1.0, 0.5], [0.5, 0.5])
+    """
+    if np.size(np.asarray(values)) == 0:
+        raise ParameterError("values must be at least one, got none.")
+    if not 0 < confidence < 1:
+        raise ParameterError(f"confidence must be in (0, 1), got {confidence!r}.")
+    prices = [
+        scheme.price([j], neighbours=neighbours, simulated=not is_secure(rng))
+        for j in range(len(scheme.epsilons))
+    ]
+    messages, keys = scheme.publish(values, rng)
+    return tuple(
+        _estimate_of(scheme, j, messages, key, confidence, price)
+        for j, (key, price) in enumerate(zip((*keys, None), prices, strict=True))
+    )
+
+
+def _estimate_of(
+    scheme: LevelledHadamard,
+    analyst: int,
+    messages: IntArray,
+    key: OneTimeKeys | None,
+    confidence: float,
+    price: Guarantee,
+) -> LevelEstimate:
+    """Return what an analyst finds; its key is wiped."""
+    oracle = scheme.oracles[analyst]
+    counts = oracle.aggregate(scheme.view(analyst, messages, key))
+    if key is not None:
+        key.wipe()
+    return LevelEstimate(
+        epsilon=oracle.epsilon,
+        estimates=oracle.estimate(counts),
+        band=oracle.band(counts, confidence),
+        mse=oracle.frequency_mse(counts.n),
+        guarantee=price,
+    )
+
+
+def _members(members: Collection[int], analysts: int) -> Sequence[int]:
+    """Return analysts, each once."""
+    return sorted({check_count("members", j, low=0, high=analysts - 1) for j in members})
+
+
+def _observer(members: Collection[int]) -> str:
+    """Return who a coalition is."""
+    if not members:
+        return "an observer of all public messages"
+    names = ", ".join(str(j) for j in sorted(set(members)))
+    who = f"analyst {names}" if len(set(members)) == 1 else f"the coalition of analysts {names}"
+    return f"{who}, with all public messages and its keys,"
