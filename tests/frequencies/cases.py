@@ -8,9 +8,12 @@ import numpy as np
 
 from tacit.frequencies import (
     BinaryHadamard,
+    CyclicResponse,
     FrequencyOracle,
     HadamardResponse,
     KaryResponse,
+    RecoverableHadamard,
+    RecoverableOracle,
     SubsetSelection,
     UnaryEncoding,
 )
@@ -32,6 +35,11 @@ ORACLES: list[FrequencyOracle] = [
     UnaryEncoding(k=3, epsilon=2.0, symmetric=True),
     SubsetSelection(k=5, epsilon=0.4),
     SubsetSelection(k=4, epsilon=2.0),
+    CyclicResponse(k=7, epsilon=0.6),
+    CyclicResponse(k=5, epsilon=2.0),
+    RecoverableHadamard(k=5, epsilon=1.0),
+    RecoverableHadamard(k=7, epsilon=0.5),
+    RecoverableHadamard(k=5, epsilon=2.5),
 ]
 BY_PLACE = BinaryHadamard(k=5, epsilon=1.0, assignment="blocks")
 
@@ -39,7 +47,8 @@ BY_PLACE = BinaryHadamard(k=5, epsilon=1.0, assignment="blocks")
 def label(oracle: FrequencyOracle) -> str:
     """Name a case."""
     few = f"-R{oracle.random_bits:g}" if isinstance(oracle, BinaryHadamard) else ""
-    return f"{oracle.name}-{oracle.epsilon:g}{few}"
+    name = oracle.__struct_config__.tag if isinstance(oracle, RecoverableOracle) else oracle.name
+    return f"{name}-{oracle.epsilon:g}{few}"
 
 
 def messages_of(oracle: FrequencyOracle) -> Array:

@@ -239,9 +239,9 @@ def flat_heavy_set(k: int, heavy: int) -> tuple[int, ...]:
 
     Returns:
         Places, increasing. A difference set where k = 2^r - 1 and half of them are chosen; the best of all
-        sets for small k; else the best of some that are drawn from a public stream. The best one has the least sum
-        of inverse squares of the Fourier transform, which is the error; for some k, as 4 of which 2 are
-        chosen, no set has an inverse.
+        sets for small k; else the best of some that are drawn from a public stream. The best one has the
+        least sum of inverse squares of the Fourier transform, which is the error; for some k, as 4 of which 2
+        are chosen, no set has an inverse.
 
     Raises:
         ParameterError: An argument is out of range.
