@@ -142,7 +142,7 @@ def test_keys_are_secret() -> None:
 @pytest.mark.parametrize("size", [2, 5, 16, 1000])
 def test_all_keys_have_one_length_in_bytes(size: int) -> None:
     n, rng = 11, np.random.default_rng(size)
-    bits = n * (size - 1).bit_length()
+    bits, data = n * (size - 1).bit_length(), b""
     for symbols in (np.zeros(n, dtype=int), np.full(n, size - 1), rng.integers(0, size, n)):
         data = OneTimeKeys(symbols, size).to_bytes()
         assert len(data) == math.ceil(bits / 8)

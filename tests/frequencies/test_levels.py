@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
+from collections import defaultdict
 from fractions import Fraction
 
 import numpy as np
@@ -72,7 +72,7 @@ def test_figure_7_10_goes_on_at_1_8() -> None:
 
 def _views(scheme: LevelledHadamard, bit: int, members: tuple[int, ...]) -> dict[tuple[int, ...], Fraction]:
     """Exact law of the public bit and the keys of some analysts, from all flips that may be drawn."""
-    law: Counter[tuple[int, ...]] = Counter()
+    law: dict[tuple[int, ...], Fraction] = defaultdict(Fraction)
     words, d = scheme._law[0], len(scheme.epsilons)
     for flips in itertools.product((0, 1), repeat=d):
         chance = math.prod(
