@@ -36,7 +36,7 @@ def least_sequence_entropy(k: int, epsilon: float, samples: int) -> float:
 
     Example:
         >>> round(least_sequence_entropy(10, 1.0, 3), 6)
-        9.436174
+        9.436173
 
     Reference:
         Girgis (2023), Theorem 7.6.1.
