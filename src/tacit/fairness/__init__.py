@@ -1,0 +1,44 @@
+"""Fair models: notions and their violations, ERMI, and training that trades accuracy for fairness."""
+
+from tacit.fairness.ermi import (
+    ErmiBounds,
+    conditional_ermi,
+    ermi,
+    ermi_bounds,
+    ermi_dual_value,
+    ermi_optimal_dual,
+    joint_table,
+    joint_tables,
+    plug_in_bias,
+)
+from tacit.fairness.groups import Groups
+from tacit.fairness.metrics import (
+    GroupRates,
+    equal_opportunity_violation,
+    equalized_odds_violation,
+    group_rates,
+    parity_violation,
+    violation,
+)
+from tacit.fairness.notions import Conditions, Fairness
+
+__all__ = [
+    "Conditions",
+    "ErmiBounds",
+    "Fairness",
+    "GroupRates",
+    "Groups",
+    "conditional_ermi",
+    "equal_opportunity_violation",
+    "equalized_odds_violation",
+    "ermi",
+    "ermi_bounds",
+    "ermi_dual_value",
+    "ermi_optimal_dual",
+    "group_rates",
+    "joint_table",
+    "joint_tables",
+    "parity_violation",
+    "plug_in_bias",
+    "violation",
+]
