@@ -11,6 +11,7 @@ from tacit.fairness.ermi import (
     joint_tables,
     plug_in_bias,
 )
+from tacit.fairness.fermi import FairProblem, Fitted, StepSizes, fermi, fermi_exact
 from tacit.fairness.groups import Groups
 from tacit.fairness.metrics import (
     GroupRates,
@@ -21,13 +22,22 @@ from tacit.fairness.metrics import (
     violation,
 )
 from tacit.fairness.notions import Conditions, Fairness
+from tacit.fairness.penalty import ErmiPenalty, Membership
+from tacit.fairness.scores import LinearScores, Scores
 
 __all__ = [
     "Conditions",
     "ErmiBounds",
+    "ErmiPenalty",
+    "FairProblem",
     "Fairness",
+    "Fitted",
     "GroupRates",
     "Groups",
+    "LinearScores",
+    "Membership",
+    "Scores",
+    "StepSizes",
     "conditional_ermi",
     "equal_opportunity_violation",
     "equalized_odds_violation",
@@ -35,6 +45,8 @@ __all__ = [
     "ermi_bounds",
     "ermi_dual_value",
     "ermi_optimal_dual",
+    "fermi",
+    "fermi_exact",
     "group_rates",
     "joint_table",
     "joint_tables",

@@ -57,7 +57,7 @@ class Groups:
         counts = self.counts
         if counts.sum() == 0:
             raise DataError("sensitive_features must be known for at least one record.")
-        return counts / counts.sum()
+        return np.asarray(counts / counts.sum())
 
     @classmethod
     def of(

@@ -1,0 +1,172 @@
+"""ERMI as a penalty of training: a linear cost per class and record, given dual variables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from tacit.errors import DataError, check_choice
+from tacit.fairness.ermi import conditional_ermi, joint_tables
+from tacit.fairness.groups import Groups
+from tacit.fairness.notions import Conditions
+from tacit.numerics import Array, IntArray
+
+__all__ = ["ErmiPenalty", "Membership"]
+
+_LEAST_SHARE = 1e-8
+"""A class that is predicted less often counts as this often: or its dual variables would be without bound."""
+
+
+@dataclass(frozen=True)
+class Membership:
+    """The condition and the group of each record, and what its term counts.
+
+    Attributes:
+        conditions: Shape (n,); -1 where the notion does not look at the record.
+        groups: Shape (n,); -1 where the attribute is not known.
+        factors: Shape (n,): the mean over all records of factor times term is the weighted mean over
+            conditions of the mean over their known records. 0 where a record has no term.
+    """
+
+    conditions: IntArray
+    groups: IntArray
+    factors: Array
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    def take(self, index: IntArray) -> Self:
+        """Return the records of a batch."""
+        return type(self)(self.conditions[index], self.groups[index], self.factors[index])
+
+
+@dataclass(frozen=True)
+class ErmiPenalty:
+    """The dual form of (conditional) ERMI, a function of probabilities and of dual variables W.
+
+    Its value is the weighted sum over conditions z of the mean over records of psi_i - 1, with
+
+        psi_i = sum_j F_j(x_i) (2 W_zrj / sqrt(p_zr) - |W_z.j|^2),   r the group of record i.
+
+    A record's term is linear in its own group and probabilities, so that the mean over any batch is unbiased,
+    of one record too: this is what a penalty computed inside a batch lacks.
+
+    Attributes:
+        frequencies: Shares p_zr of groups within each condition, shape (z, k), > 0.
+        weights: Of conditions, shape (z,), summing to 1.
+        classes: m.
+
+    Reference:
+        Lowy (2023), Proposition 65, Corollary 66, equation (FERMI obj.); Appendix D.2 for conditions.
+    """
+
+    frequencies: Array
+    weights: Array
+    classes: int
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Shape of the dual variables W: conditions, groups, classes."""
+        return (*self.frequencies.shape, self.classes)
+
+    @property
+    def radii(self) -> Array:
+        """Norm that optimal dual variables never exceed, shape (z,): sqrt(m / min_r p_zr)."""
+        return np.asarray(np.sqrt(self.classes / self.frequencies.min(axis=1)))
+
+    @classmethod
+    def of(
+        cls, groups: Groups, conditions: Conditions, classes: int, *, weights: str = "frequency"
+    ) -> tuple[Self, Membership]:
+        """Measure the frequencies of records, which no private training may use as they are.
+
+        Args:
+            groups: Of n records.
+            conditions: Of the same records.
+            classes: m.
+            weights: "frequency", by how many records of known group a condition has, or "uniform".
+
+        Raises:
+            DataError: A condition without records of some group.
+        """
+        check_choice("weights", weights, ["frequency", "uniform"])
+        counts = groups.counts_within(conditions.codes, len(conditions))
+        if (counts == 0).any():
+            z, r = np.argwhere(counts == 0)[0]
+            place = "" if len(conditions) == 1 else f" among records of label {conditions.names[z]!r}"
+            raise DataError(f"no record is of group {groups.names[r]!r}{place}: the notion has no say there.")
+        totals = counts.sum(axis=1)
+        shares = totals / totals.sum() if weights == "frequency" else np.full(len(totals), 1 / len(totals))
+        penalty = cls(counts / totals[:, None], shares, classes)
+        return penalty, penalty.membership(groups.codes, conditions.codes, totals)
+
+    def membership(self, groups: IntArray, conditions: IntArray, totals: Array) -> Membership:
+        """Return what each record's term counts.
+
+        Args:
+            groups: Shape (n,); -1 where unknown.
+            conditions: Shape (n,); -1 where the notion does not look.
+            totals: Number of records with a term in each condition, shape (z,), > 0.
+        """
+        counted = (groups >= 0) & (conditions >= 0)
+        factors = np.zeros(len(groups))
+        factors[counted] = (self.weights * len(groups) / totals)[conditions[counted]]
+        return Membership(conditions, groups, factors)
+
+    def start(self) -> Array:
+        """Return the optimal dual variables of predictions that are independent of the group: sqrt(p_zr)."""
+        return np.repeat(np.sqrt(self.frequencies)[:, :, None], self.classes, axis=2)
+
+    def costs(self, W: Array, of: Membership) -> Array:
+        """Return the cost of each class for each record: the derivative of its term in the probabilities.
+
+        Args:
+            W: Dual variables, shape (z, k, m).
+            of: n records.
+
+        Returns:
+            Shape (n, m), factors included; 0 where a record has no term.
+        """
+        table = 2 * W / np.sqrt(self.frequencies)[:, :, None] - np.sum(W**2, axis=1, keepdims=True)
+        return np.asarray(table[of.conditions, of.groups] * of.factors[:, None])
+
+    def dual_gradient(self, W: Array, probabilities: Array, of: Membership) -> Array:
+        """Return the gradient of the mean term of these records in W, shape (z, k, m).
+
+        Args:
+            W: Dual variables, shape (z, k, m).
+            probabilities: Of n records, shape (n, m).
+            of: The same records.
+        """
+        mass = self.mass(probabilities, of)
+        spread = mass / np.sqrt(self.frequencies)[:, :, None]
+        return np.asarray(2 * (spread - W * mass.sum(axis=1, keepdims=True)))
+
+    def mass(self, probabilities: Array, of: Membership) -> Array:
+        """Return the mean over records of factor times probability, by condition and group, (z, k, m)."""
+        z, k, m = self.shape
+        cells = np.where(of.factors > 0, of.conditions * k + of.groups, 0)
+        columns = [np.bincount(cells, weights=of.factors * F, minlength=z * k) for F in probabilities.T]
+        return np.stack(columns, axis=1).reshape(z, k, m) / len(of)
+
+    def optimal_dual(self, probabilities: Array, of: Membership) -> Array:
+        """Return the dual variables that maximise the value on these records, shape (z, k, m).
+
+        A class that is hardly ever predicted counts as predicted with a share of 1e-8.
+        """
+        mass = self.mass(probabilities, of) / self.weights[:, None, None]
+        shares = np.maximum(mass.sum(axis=1, keepdims=True), _LEAST_SHARE)
+        return np.asarray(mass / shares / np.sqrt(self.frequencies)[:, :, None])
+
+    def value(self, probabilities: Array, of: Membership) -> float:
+        """Return the (conditional) ERMI of these records, >= 0."""
+        z, k, _ = self.shape
+        tables = joint_tables(probabilities, of.groups, k, of.conditions, z)
+        return conditional_ermi(tables, self.weights)
+
+    def project(self, W: Array) -> Array:
+        """Return the nearest dual variables with norms within `radii`."""
+        norms = np.sqrt(np.sum(W**2, axis=(1, 2)))
+        return np.asarray(W * np.minimum(1.0, self.radii / np.maximum(norms, 1e-300))[:, None, None])
