@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tacit.cli import main
-from tacit.data import DATASETS, Categorical, DataFile, DatasetInfo, Numeric, describe, names
+from tacit.data import DATASETS, PRESETS, Categorical, DataFile, DatasetInfo, Numeric, describe, names
 
 CONTENT = b"a,b\n1,2\n"
 TINY = DatasetInfo(
@@ -55,9 +55,12 @@ def test_all_data_sets_are_listed(home: Path, capsys: pytest.CaptureFixture[str]
             "name": info.name, "task": info.task, "records": info.rows, "features": info.n_features,
             "where": where, "licence": info.licence,
         }  # fmt: skip
+    assert [one["name"] for one in found["presets"]] == list(PRESETS)
+    assert found["presets"][0]["sensitive"] == ["gender", "race"]
     assert main(["data", "list"]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["adult", "classification", "48,842", "59", "absent", "CC", "BY", "4.0"] in lines
+    assert ["adult-ch6", "adult", "33,916", "11,306", "102", "gender"] in lines
     assert ["digits", "classification", "1,797", "64", "embedded", "CC", "BY", "4.0"] in lines
 
 

@@ -276,7 +276,13 @@ OUTPUTS: Final[dict[str, Any]] = {
         label=Label | LabelBounds | UnboundedLabel | None, columns=dict[str, Column],
     ),
     "data fetch": _output("Fetched", name=str, embedded=bool, files=_Names),
-    "data list": _output("DataSets", data_home=str, data_sets=_list(_form("DataSetLine", **_DATA_SET))),
+    "data list": _output(
+        "DataSets", data_home=str, data_sets=_list(_form("DataSetLine", **_DATA_SET)),
+        presets=_list(_form(
+            "PresetLine", name=str, data_set=str, title=str, train=int, test=int, features=int,
+            sensitive=_Names,
+        )),
+    ),
     "ledger create": _output("Created", created=_Names, limit=PrivacyBudget, neighbours=Neighbours),
     "ledger show": _output(
         "Ledgers", **{name: _Maybe(kind) for name, kind in _LEDGER.items()}, folder=_Maybe(str),

@@ -24,8 +24,8 @@ from tacit.data.columns_spec import (
     sidecar_path,
 )
 from tacit.data.fetch import fetch
-from tacit.data.info import DataFile, DatasetInfo
-from tacit.data.registry import DATASETS, data_home, describe, names
+from tacit.data.info import DataFile, DatasetInfo, PresetInfo
+from tacit.data.registry import DATASETS, PRESETS, data_home, describe, names
 from tacit.data.splits import (
     Indices,
     split_by_column,
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from tacit.data.descriptions import Task
     from tacit.data.encoding import Features, count_unfit, encode_columns, encode_label, scale, unscale
     from tacit.data.files import read_table
+    from tacit.data.presets import Preset, load_preset
     from tacit.data.problems import TableProblem, find_problems
     from tacit.data.scaffold import propose_description
     from tacit.data.synthetic import synthetic_equicorrelated, synthetic_groups
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Dataset": "datasets",
     "Features": "encoding",
+    "Preset": "presets",
     "Table": "tables",
     "TableFiles": "table_files",
     "TableProblem": "problems",
@@ -68,6 +70,7 @@ _HOMES = {
     "find_tables": "table_files",
     "find_wrong_text": "wrong_text",
     "load": "datasets",
+    "load_preset": "presets",
     "load_table": "tables",
     "propose_description": "scaffold",
     "read_silo_names": "tables",
@@ -81,6 +84,7 @@ _HOMES = {
 __all__ = [
     "DATASETS",
     "FILL_IN",
+    "PRESETS",
     "Categorical",
     "Column",
     "ColumnsSpec",
@@ -94,6 +98,8 @@ __all__ = [
     "Label",
     "LabelBounds",
     "Numeric",
+    "Preset",
+    "PresetInfo",
     "Table",
     "TableFiles",
     "TableProblem",
@@ -112,6 +118,7 @@ __all__ = [
     "find_tables",
     "find_wrong_text",
     "load",
+    "load_preset",
     "load_table",
     "names",
     "propose_description",

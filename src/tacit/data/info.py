@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib import resources
+from typing import Literal
 
 from tacit.data.columns_spec import ColumnsSpec
 
-__all__ = ["DataFile", "DatasetInfo"]
+__all__ = ["DataFile", "DatasetInfo", "PresetInfo"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,3 +79,36 @@ class DatasetInfo:
             return ColumnsSpec()
         file = resources.files("tacit.data") / "columns" / f"{self.description}.toml"
         return ColumnsSpec.from_toml(file.read_bytes(), source=f"the description of {self.name}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PresetInfo:
+    """How a data set is prepared for the experiments on fair learning.
+
+    Attributes:
+        name: What `load_preset` calls it.
+        data_set: Name of the data set that it is made of.
+        title: One line for people.
+        train: Number of training records, with all files present.
+        test: Number of test records.
+        n_features: Number of features.
+        standardised: Which features have mean 0 and variance 1 in training: "all", the "numbers", or "none".
+        test_fraction: Share of records that are held out at random; None for the halves of the source.
+        columns: Described columns that are features, in this order; empty for the usual ones.
+        sensitive: Names of the sensitive attributes, the main one first.
+        against_others: Values of sensitive attributes that are set against all others.
+        complete: Whether records with an unknown value, "?", are left out.
+    """
+
+    name: str
+    data_set: str
+    title: str
+    train: int
+    test: int
+    standardised: Literal["all", "numbers", "none"]
+    n_features: int = 0
+    test_fraction: float | None = None
+    columns: tuple[str, ...] = ()
+    sensitive: tuple[str, ...] = ()
+    against_others: Mapping[str, str] = field(default_factory=dict)
+    complete: bool = False

@@ -108,11 +108,18 @@ def _parkinsons(folder: Path) -> Source:
 
 
 def _german(folder: Path) -> Source:
-    """The first 800 records train; the gender is read out of the personal status (A92 and A95 are female)."""
+    """The first 800 records train; the personal status tells the gender, and who is single.
+
+    A92 and A95 are female, A93 and A95 single; of a woman in A92 nothing else is known, and A95 never occurs.
+    """
     frame = pd.read_csv(folder / "german.data", sep=" ")
     frame["CLASSIFICATION"] = np.where(frame["CLASSIFICATION"] == 1, "good", "bad")
-    gender = np.where(frame["PERSONAL_STATUS_AND_SEX"].isin(["A92", "A95"]), "female", "male")
-    return Source(frame=frame, sensitive={"gender": gender}, n_train=800)
+    status = frame["PERSONAL_STATUS_AND_SEX"]
+    sensitive = {
+        "gender": np.where(status.isin(["A92", "A95"]), "female", "male"),
+        "marital": np.where(status.isin(["A93", "A95"]), "single", "not single"),
+    }
+    return Source(frame=frame, sensitive=sensitive, n_train=800)
 
 
 def _communities(folder: Path) -> Source:

@@ -1,4 +1,4 @@
-"""The named public data sets, and where their files are looked for."""
+"""The named public data sets and presets, and where their files are looked for."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Final
 
 import msgspec
 
-from tacit.data.info import DatasetInfo
+from tacit.data.info import DatasetInfo, PresetInfo
 from tacit.errors import check_choice
 
-__all__ = ["DATASETS", "data_home", "describe", "names"]
+__all__ = ["DATASETS", "PRESETS", "data_home", "describe", "names"]
 
 
 def _records() -> Iterator[DatasetInfo]:
@@ -29,6 +29,22 @@ def _records() -> Iterator[DatasetInfo]:
 
 DATASETS: Final[dict[str, DatasetInfo]] = {info.name: info for info in _records()}
 """Every data set by name."""
+
+
+def _presets() -> Iterator[PresetInfo]:
+    """Yield the presets; what they do not say of features and attributes is as in their data set."""
+    file = resources.files("tacit.data") / "presets.toml"
+    for preset in msgspec.toml.decode(file.read_bytes(), type=dict[str, list[PresetInfo]])["presets"]:
+        data_set = DATASETS[preset.data_set]
+        yield replace(
+            preset,
+            n_features=preset.n_features or data_set.n_features,
+            sensitive=preset.sensitive or data_set.sensitive,
+        )
+
+
+PRESETS: Final[dict[str, PresetInfo]] = {preset.name: preset for preset in _presets()}
+"""Every preset by name: data sets prepared for the experiments on fair learning."""
 
 
 def data_home() -> Path:

@@ -9,28 +9,36 @@ import typer
 from tacit.cli.output import JsonFlag, print_facts, print_json, print_line, print_table, progress
 
 if TYPE_CHECKING:
-    from tacit.data import Column, DataFile, DatasetInfo, Label, LabelBounds, UnboundedLabel
+    from tacit.data import Column, DataFile, DatasetInfo, Label, LabelBounds, PresetInfo, UnboundedLabel
 
 __all__ = ["describe", "fetch", "list_all"]
 
 _SHOWN = 6
 """So many categories of a column are shown to people; `--json` gives all."""
 
+_SIZES = ("train", "test", "features")
+
 Name = Annotated[str, typer.Argument(help="Name of a data set, see `tacit data list`.", show_default=False)]
 
 
 def list_all(json: JsonFlag = False) -> None:
-    """List all data sets and where they are."""
-    from tacit.data import DATASETS, data_home, names
+    """List all data sets and where they are, and the presets that fair learning is measured on."""
+    from tacit.data import DATASETS, PRESETS, data_home, names
 
     found = [_summary(DATASETS[name]) for name in names()]
+    presets = [_preset(info) for info in PRESETS.values()]
     if json:
-        print_json({"data_home": data_home(), "data_sets": found})
+        print_json({"data_home": data_home(), "data_sets": found, "presets": presets})
         return
     columns = ("name", "task", "records", "features", "where", "licence")
     rows = [[f"{row[c]:,}" if isinstance(row[c], int) else row[c] for c in columns] for row in found]
     print_facts({"data home": data_home()})
     print_table(columns, rows, right=("records", "features"))
+    rows = [
+        [one["name"], one["data_set"], *(f"{one[half]:,}" for half in _SIZES), _values(one["sensitive"])]
+        for one in presets
+    ]
+    print_table(("preset", "data set", *_SIZES, "sensitive"), rows, right=_SIZES)
 
 
 def describe(name: Name, json: JsonFlag = False) -> None:
@@ -108,6 +116,19 @@ def _summary(info: DatasetInfo) -> dict[str, Any]:
         "features": info.n_features,
         "where": _where(info),
         "licence": info.licence,
+    }
+
+
+def _preset(info: PresetInfo) -> dict[str, Any]:
+    """Return what the list shows of a preset."""
+    return {
+        "name": info.name,
+        "data_set": info.data_set,
+        "title": info.title,
+        "train": info.train,
+        "test": info.test,
+        "features": info.n_features,
+        "sensitive": info.sensitive,
     }
 
 
