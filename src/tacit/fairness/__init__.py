@@ -1,5 +1,8 @@
 """Fair models: notions and their violations, ERMI, and training that trades accuracy for fairness."""
 
+from tacit.fairness.corruption import force_attributes, hide_attributes
+from tacit.fairness.covariance import CovariancePenalty
+from tacit.fairness.dual import ErmiDual
 from tacit.fairness.ermi import (
     ErmiBounds,
     conditional_ermi,
@@ -21,13 +24,19 @@ from tacit.fairness.metrics import (
     parity_violation,
     violation,
 )
+from tacit.fairness.mutual_information import MutualInformationDual, MutualInformationPenalty
 from tacit.fairness.notions import Conditions, Fairness
-from tacit.fairness.penalty import ErmiPenalty, Membership
+from tacit.fairness.penalties import Regularizer, penalty_of
+from tacit.fairness.penalty import Climber, ErmiPenalty, Membership, Penalty, Still
+from tacit.fairness.plug_in import PlugInPenalty
 from tacit.fairness.scores import LinearScores, Scores
 
 __all__ = [
+    "Climber",
     "Conditions",
+    "CovariancePenalty",
     "ErmiBounds",
+    "ErmiDual",
     "ErmiPenalty",
     "FairProblem",
     "Fairness",
@@ -36,8 +45,14 @@ __all__ = [
     "Groups",
     "LinearScores",
     "Membership",
+    "MutualInformationDual",
+    "MutualInformationPenalty",
+    "Penalty",
+    "PlugInPenalty",
+    "Regularizer",
     "Scores",
     "StepSizes",
+    "Still",
     "conditional_ermi",
     "equal_opportunity_violation",
     "equalized_odds_violation",
@@ -47,10 +62,13 @@ __all__ = [
     "ermi_optimal_dual",
     "fermi",
     "fermi_exact",
+    "force_attributes",
     "group_rates",
+    "hide_attributes",
     "joint_table",
     "joint_tables",
     "parity_violation",
+    "penalty_of",
     "plug_in_bias",
     "violation",
 ]

@@ -1,19 +1,21 @@
-"""ERMI as a penalty of training: a linear cost per class and record, given dual variables."""
+"""Penalties of training, and the one of FERMI: a linear cost per class and record, given dual variables."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
 
 from tacit.errors import DataError, check_choice
+from tacit.fairness.dual import ErmiDual
 from tacit.fairness.ermi import conditional_ermi, joint_tables
 from tacit.fairness.groups import Groups
 from tacit.fairness.notions import Conditions
+from tacit.fairness.scores import pull_back
 from tacit.numerics import Array, IntArray
 
-__all__ = ["ErmiPenalty", "Membership"]
+__all__ = ["Climber", "ErmiPenalty", "Membership", "Penalty", "Still"]
 
 _LEAST_SHARE = 1e-8
 """A class that is predicted less often counts as this often: or its dual variables would be without bound."""
@@ -40,6 +42,74 @@ class Membership:
     def take(self, index: IntArray) -> Self:
         """Return the records of a batch."""
         return type(self)(self.conditions[index], self.groups[index], self.factors[index])
+
+    def cells(self, groups: int) -> IntArray:
+        """Return the place of each record's condition and group in a table of (z, k) cells, k = `groups`.
+
+        Records without a term are in some cell, with factor 0.
+        """
+        return np.asarray(np.maximum(self.conditions * groups + self.groups, 0))
+
+
+class Climber(Protocol):
+    """The inner player of the min-max problem: dual variables, which climb from batch to batch."""
+
+    @property
+    def variables(self) -> Array:
+        """The dual variables; empty where a penalty has none."""
+        ...
+
+    def slopes(self, scores: Array, probabilities: Array, of: Membership) -> Array:
+        """Return the derivatives of the records' terms in their scores, shape (n, m), rows summing to 0."""
+        ...
+
+    def climb(self, probabilities: Array, of: Membership, step: float) -> None:
+        """Take a step of gradient ascent on the mean term of these records."""
+        ...
+
+
+class Penalty(Protocol):
+    """What unfairness costs, as a function of the scores of records."""
+
+    def evaluate(self, scores: Array, probabilities: Array, of: Membership) -> tuple[float, Array]:
+        """Return the penalty of these records, at its inner maximum, and n times its slope in the scores.
+
+        Args:
+            scores: Shape (n, m).
+            probabilities: Their softmax.
+            of: The same records.
+
+        Returns:
+            A number >= 0, and shape (n, m) with rows summing to 0.
+        """
+        ...
+
+    def climber(self) -> Climber:
+        """Return the inner player at its start, for training on batches."""
+        ...
+
+
+@dataclass(frozen=True)
+class Still:
+    """A penalty that is computed inside each batch: it has no dual variables, and is biased in small ones.
+
+    Attributes:
+        penalty: What is computed.
+    """
+
+    penalty: Penalty
+
+    @property
+    def variables(self) -> Array:
+        """None, shape (0,)."""
+        return np.empty(0)
+
+    def slopes(self, scores: Array, probabilities: Array, of: Membership) -> Array:
+        """Return the derivatives of the batch's own penalty, times its size."""
+        return self.penalty.evaluate(scores, probabilities, of)[1]
+
+    def climb(self, probabilities: Array, of: Membership, step: float) -> None:
+        """Do nothing."""
 
 
 @dataclass(frozen=True)
@@ -147,8 +217,8 @@ class ErmiPenalty:
     def mass(self, probabilities: Array, of: Membership) -> Array:
         """Return the mean over records of factor times probability, by condition and group, (z, k, m)."""
         z, k, m = self.shape
-        cells = np.where(of.factors > 0, of.conditions * k + of.groups, 0)
-        columns = [np.bincount(cells, weights=of.factors * F, minlength=z * k) for F in probabilities.T]
+        cells = of.cells(k)
+        columns = [np.bincount(cells, of.factors * F, z * k) for F in probabilities.T]
         return np.stack(columns, axis=1).reshape(z, k, m) / len(of)
 
     def optimal_dual(self, probabilities: Array, of: Membership) -> Array:
@@ -165,6 +235,18 @@ class ErmiPenalty:
         z, k, _ = self.shape
         tables = joint_tables(probabilities, of.groups, k, of.conditions, z)
         return conditional_ermi(tables, self.weights)
+
+    def evaluate(self, scores: Array, probabilities: Array, of: Membership) -> tuple[float, Array]:  # noqa: ARG002
+        """Return the (conditional) ERMI of these records and n times its derivative in their scores.
+
+        By Danskin's theorem it is that of the dual value at its maximiser.
+        """
+        W = self.optimal_dual(probabilities, of)
+        return self.value(probabilities, of), pull_back(probabilities, self.costs(W, of))
+
+    def climber(self) -> ErmiDual:
+        """Return dual variables that climb from batch to batch."""
+        return ErmiDual(self)
 
     def project(self, W: Array) -> Array:
         """Return the nearest dual variables with norms within `radii`."""

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.special import log_softmax, softmax
+from scipy.special import expit, log_softmax
 
 from tacit.numerics import Array, IntArray
 
 __all__ = ["LinearScores", "Scores", "cross_entropy", "probabilities", "pull_back"]
+
+_BLOCK = 1 << 16
 
 
 class Scores(Protocol):
@@ -22,7 +24,6 @@ class Scores(Protocol):
     Attributes:
         size: Number of parameters.
         classes: Number of classes m, >= 2.
-        penalised: What an L2 penalty is on, shape (size,), truth values.
     """
 
     @property
@@ -78,17 +79,24 @@ class LinearScores:
         return np.zeros(self.size)
 
     def scores(self, theta: Array, X: Array) -> Array:
-        """Return the scores, shape (n, m)."""
+        """Return the scores, shape (n, m), float64 whatever the width of X."""
+        # The parameters go to the width of X and not the other way round, which would copy X.
+        weights = theta.astype(X.dtype, copy=False)
         if self.classes == 2:
-            z = X @ theta
-            return np.stack([np.zeros_like(z), z], axis=1)
-        return np.asarray(X @ theta.reshape(self.classes, self.features).T)
+            scores = np.zeros((len(X), 2))
+            scores[:, 1] = X @ weights
+            return scores
+        return np.asarray(X @ weights.reshape(self.classes, self.features).T, dtype=np.float64)
 
     def pull(self, theta: Array, X: Array, slopes: Array) -> Array:  # noqa: ARG002  # others need theta
         """Return the gradient in theta of the sum of slopes times scores, shape (size,)."""
-        if self.classes == 2:
-            return np.asarray(slopes[:, 1] @ X)
-        return np.asarray(slopes.T @ X).ravel()
+        kept = slopes[:, 1:] if self.classes == 2 else slopes
+        total = np.zeros((kept.shape[1], self.features))
+        # In blocks, whose sums are added in float64: a sum of a million float32 records has few digits left.
+        for first in range(0, len(X), _BLOCK):
+            part = slice(first, first + _BLOCK)
+            total += kept[part].T.astype(X.dtype, copy=False) @ X[part]
+        return total.ravel()
 
 
 def cross_entropy(scores: Array, y: IntArray) -> Array:
@@ -109,10 +117,19 @@ def pull_back(probabilities: Array, costs: Array) -> Array:
         probabilities: Softmax of the scores, shape (n, m).
         costs: Shape (n, m).
     """
+    if costs.shape[1] == 2:
+        second = probabilities[:, 0] * probabilities[:, 1] * (costs[:, 1] - costs[:, 0])
+        return np.stack([-second, second], axis=1)
     means = np.einsum("nj,nj->n", probabilities, costs)
     return np.asarray(probabilities * (costs - means[:, None]))
 
 
 def probabilities(scores: Array) -> Array:
     """Return the softmax of scores, shape (n, m)."""
-    return np.asarray(softmax(scores, axis=1))
+    if scores.shape[1] == 2:
+        margins = scores[:, 1] - scores[:, 0]
+        F = np.empty_like(scores)
+        F[:, 0], F[:, 1] = expit(-margins), expit(margins)  # not 1 - F: the rest of a sure class has digits
+        return F
+    raised = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asarray(raised / raised.sum(axis=1, keepdims=True))
