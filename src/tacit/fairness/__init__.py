@@ -15,6 +15,7 @@ from tacit.fairness.ermi import (
     plug_in_bias,
 )
 from tacit.fairness.fermi import FairProblem, Fitted, StepSizes, fermi, fermi_exact
+from tacit.fairness.frames import metric_frame
 from tacit.fairness.groups import Groups
 from tacit.fairness.metrics import (
     GroupRates,
@@ -67,6 +68,7 @@ __all__ = [
     "hide_attributes",
     "joint_table",
     "joint_tables",
+    "metric_frame",
     "parity_violation",
     "penalty_of",
     "plug_in_bias",

@@ -77,8 +77,8 @@ class Groups:
                 column among several is of no known group.
 
         Raises:
-            DataError: Another shape, a continuous column, missing values that were not declared, or a
-                value that is not among `names`.
+            DataError: Another shape, a continuous column, values that are no names, missing values that
+                were not declared, or a value that is not among `names`.
             ParameterError: `names` has duplicates or tuples of another length.
 
         Example:
@@ -102,7 +102,11 @@ class Groups:
             if table.shape[1] == 1
             else [tuple(_plain(value) for value in row) for row in rows.itertuples(index=False, name=None)]
         )
-        wanted = _sorted(set(found)) if names is None else _declared(names, table.shape[1])
+        try:
+            occurring = set(found)
+        except TypeError:  # lists, such as rows of unequal lengths
+            raise DataError("sensitive_features must hold texts or whole numbers.") from None
+        wanted = _sorted(occurring) if names is None else _declared(names, table.shape[1])
         places = {name: place for place, name in enumerate(wanted)}
         codes = np.full(len(table), -1, dtype=np.int64)
         try:
@@ -139,7 +143,7 @@ def _as_frame(sensitive: Any) -> pd.DataFrame:
     else:
         values = np.asarray(sensitive, dtype=object) if isinstance(sensitive, list | tuple) else sensitive
         values = np.asarray(values)
-        if values.ndim not in (1, 2):
+        if values.ndim not in (1, 2) or values.size == 0:
             raise DataError(f"sensitive_features must have shape (n,) or (n, columns), got {values.shape}.")
         table = pd.DataFrame(values.reshape(len(values), -1)).infer_objects()
     if table.shape[0] == 0 or table.shape[1] == 0:

@@ -126,8 +126,8 @@ def group_rates(
     y = None if labels is None else np.asarray(labels)
     said = np.asarray(predictions)
     n = len(groups.codes)
-    for name, values in (("predictions", said), ("labels", y)):
-        if values is not None and (values.ndim == 0 or len(values) != n):
+    for name, values, axes in (("predictions", said, (1, 2)), ("labels", y, (1,))):
+        if values is not None and (values.ndim not in axes or len(values) != n):
             raise DataError(f"{name} must have one entry per record ({n}), got shape {values.shape}.")
     known = _classes(said, y, classes)
     F = _soft(said, known)
