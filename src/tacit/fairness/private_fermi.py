@@ -1,0 +1,280 @@
+"""DP-FERMI: the same training with noise, where the groups, or whole records, are private.
+
+Three statistics leave the parties, each a mean through whatever the trust model offers: once the counts of
+groups, and in every round the mass of predictions by group, which moves the dual variables, and a gradient.
+Both means of a round are one release on all records. Everything else is computed from what was released.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from tacit.errors import ParameterError, check_count, check_non_negative, check_positive, check_probability
+from tacit.fairness.penalty import ErmiPenalty, Membership
+from tacit.fairness.scores import LinearScores, probabilities, pull_back
+from tacit.fairness.units import (
+    GroupCounts,
+    GroupGradient,
+    GroupMass,
+    PenalisedGradient,
+    centred_costs,
+    mean_costs,
+)
+from tacit.federation import Ask, Kinds, Statistic, Step
+from tacit.learning.algorithms import Problem
+from tacit.numerics import Array, IntArray
+from tacit.privacy import Part
+
+__all__ = ["PrivateFermi", "PublicRecords", "Shares"]
+
+
+@dataclass(frozen=True)
+class Shares:
+    """How a run divides what it may reveal, as parts of 1 / multiplier^2 that add up to 1.
+
+    Attributes:
+        counts: Of groups, once.
+        mass: Of predictions by group, all rounds together.
+        gradient: All rounds together.
+    """
+
+    counts: float = 0.04
+    mass: float = 0.32
+    gradient: float = 0.64
+
+    def __post_init__(self) -> None:
+        for name in ("counts", "mass", "gradient"):
+            check_probability(name, getattr(self, name), low_open=True, high_open=True)
+        if abs(self.counts + self.mass + self.gradient - 1) > 1e-9:
+            raise ParameterError(
+                f"shares must add up to 1, got {self.counts} + {self.mass} + {self.gradient}."
+            )
+
+
+@dataclass(frozen=True)
+class PublicRecords:
+    """What everybody may know where only groups are private: features and labels of all records, in order.
+
+    Attributes:
+        X: Shape (n, d), the constant included.
+        y: Place of each record's class, shape (n,).
+        conditions: Place of each record's condition, shape (n,).
+    """
+
+    X: Array
+    y: IntArray
+    conditions: IntArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateFermi:
+    """One run of DP-FERMI; public, and the same under every trust model.
+
+    Attributes:
+        model: Linear scores of m classes.
+        conditions: Number of conditions of the notion.
+        groups: Number of declared groups, >= 2; which of them occur is private.
+        weight: Of the penalty, >= 0.
+        part: `SENSITIVE`, where only groups are private, or `ALL`.
+        rounds: T >= 1, each on all records.
+        step: Of theta.
+        dual_step: Of W, on the gradient of the penalty without its weight: at most 1/2.
+        clip: Bound on the norm of a record's row of a gradient. Where only groups are private the row is what
+            the group says of it, and at most the largest that there could be is asked for.
+        least_share: Share below which no group counts within its condition, in (0, 1 / groups).
+        shares: Of the budget.
+        l2: Half of it times the squared norm of the parameters is added, >= 0.
+
+    Reference:
+        Lowy (2023), Algorithm 10, corrected: the printed noise covers one of two releases of a round, has no
+        weight in it, does not cover P_S, and counts on a sample that features show
+        (docs/theory/private-fairness.md).
+    """
+
+    model: LinearScores
+    conditions: int
+    groups: int
+    weight: float
+    part: Part = Part.SENSITIVE
+    rounds: int = 200
+    step: float = 2.0
+    dual_step: float = 0.25
+    clip: float = 1.5
+    least_share: float = 0.02
+    shares: Shares = Shares()
+    l2: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_count("conditions", self.conditions)
+        check_count("groups", self.groups, low=2)
+        check_count("rounds", self.rounds)
+        check_non_negative("weight", self.weight)
+        check_non_negative("l2", self.l2)
+        for name in ("step", "dual_step", "clip"):
+            check_positive(name, getattr(self, name))
+        if self.part not in (Part.SENSITIVE, Part.ALL):
+            raise ParameterError(f"part must be Part.SENSITIVE or Part.ALL, got {self.part!r}.")
+        if not 0 < self.least_share < 1 / self.groups:
+            raise ParameterError(
+                f"least_share must be in (0, 1 / groups), got {self.least_share!r} for {self.groups} groups."
+            )
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Shape of the dual variables: conditions, groups, classes."""
+        return self.conditions, self.groups, self.model.classes
+
+    @property
+    def statistics(self) -> Mapping[str, Statistic]:
+        """What silos answer, by name."""
+        return {
+            "group-counts": GroupCounts(self.shape[:2]),
+            "group-mass": GroupMass(self.model, self.shape),
+            "group-gradient": GroupGradient(self.model, self.shape),
+            "penalised-gradient": PenalisedGradient(self.model, self.shape),
+        }
+
+    def steps(self, problem: Problem) -> Kinds:
+        """Return all that is asked: the counts once, then both means of each round on one batch of all.
+
+        Args:
+            problem: Of which the protection and the sizes are used.
+        """
+        z, k, m = self.shape
+        each = 1 / self.rounds
+        gradient = "group-gradient" if self.part is Part.SENSITIVE else "penalised-gradient"
+        counts = problem.measure(
+            "group-counts", dim=z * k, max_radius=1.0, share=self.shares.counts, acute=True
+        )
+        mass = problem.measure(
+            "group-mass", dim=z * k * m, max_radius=1.0, share=self.shares.mass * each, acute=True
+        )
+        slope = problem.measure(
+            gradient, dim=self.model.size, max_radius=self.clip, share=self.shares.gradient * each
+        )
+        return (Step(measures=(counts,)), 1), (Step(measures=(mass, slope)), self.rounds)
+
+    def run(
+        self,
+        ask: Ask,
+        start: Array,
+        *,
+        n: int,
+        public: PublicRecords | None = None,
+        follow: Callable[[int, Array], None] | None = None,
+    ) -> Array:
+        """Return the parameters after all rounds, shape (size,).
+
+        Args:
+            ask: Answers what `steps` says.
+            start: Public parameters, shape (size,); where only groups are private, such as those of training
+                without them.
+            n: Number of records, public.
+            public: Features and labels, where only groups are private.
+            follow: Called after each round with its number and the point: in simulation only.
+
+        Raises:
+            ParameterError: No public records where they are needed, or some where records are private.
+        """
+        if (public is None) is (self.part is Part.SENSITIVE):
+            raise ParameterError("public must be given where only groups are private, and only there.")
+        (counts,) = ask(0, {}, (1.0,))
+        penalty, factors = self._released(np.asarray(counts).reshape(self.shape[:2]), n, public)
+        theta, W = start.copy(), penalty.start()
+        for t in range(1, self.rounds + 1):
+            at = {
+                "theta": theta,
+                "dual": W.ravel(),
+                "frequencies": penalty.frequencies.ravel(),
+                "factors": factors,
+            }
+            if public is None:
+                found = ask(t, {**at, "weight": np.asarray(self.weight)}, (1.0, self.clip))
+                down, shown = np.asarray(found[1]) + self.l2 * theta, None
+            else:
+                F = probabilities(self.model.scores(theta, public.X))
+                found = ask(t, at, (1.0, self._radius(public, penalty, W, F, factors)))
+                down = self._gradient(theta, public, penalty, W, F, factors, np.asarray(found[1]))
+                shown = _by_condition(F, public.conditions, self.conditions) * factors[:, None] / n
+            mass = np.asarray(found[0]).reshape(self.shape) * factors[:, None, None]
+            theta = theta - self.step * down
+            W = penalty.project(W + self.dual_step * _ascent(penalty, W, mass, shown))
+            if follow is not None:
+                follow(t, theta)
+        return theta
+
+    def _released(self, counts: Array, n: int, public: PublicRecords | None) -> tuple[ErmiPenalty, Array]:
+        """Return the penalty of released counts, and the factor of a record's term in each condition.
+
+        Args:
+            counts: Noisy shares of all records, shape (z, k).
+            n: Number of records.
+            public: What says how many records a condition has, where that is public.
+        """
+        if public is None:
+            totals = np.maximum(counts.sum(axis=1) * n, 1.0)
+        else:
+            codes = public.conditions
+            totals = np.bincount(codes[codes >= 0], minlength=self.conditions).astype(np.float64)
+        floored = np.maximum(counts * n, self.least_share * totals[:, None])
+        frequencies = floored / floored.sum(axis=1, keepdims=True)
+        weights = totals / totals.sum()
+        return ErmiPenalty(frequencies, weights, self.model.classes), weights * n / totals
+
+    def _radius(
+        self, public: PublicRecords, penalty: ErmiPenalty, W: Array, F: Array, factors: Array
+    ) -> float:
+        """Return how long the row of any record in any group could be, at most the clip."""
+        looked = public.conditions >= 0
+        own = np.where(looked, factors[public.conditions], 0.0)
+        norms = np.sqrt(np.einsum("nd,nd->n", public.X, public.X))
+        longest = 0.0
+        for r in range(self.groups):
+            of = Membership(public.conditions, np.full(len(F), r), own)
+            slopes = pull_back(F, centred_costs(penalty, W, of))
+            sizes = np.abs(slopes[:, 1]) if self.model.classes == 2 else np.linalg.norm(slopes, axis=1)
+            longest = max(longest, float((sizes * norms).max()))
+        return min(self.clip, longest * (1 + 1e-9))
+
+    def _gradient(
+        self,
+        theta: Array,
+        public: PublicRecords,
+        penalty: ErmiPenalty,
+        W: Array,
+        F: Array,
+        factors: Array,
+        groups: Array,
+    ) -> Array:
+        """Return the gradient: what features and labels say of it, and what was released of groups."""
+        own = np.where(public.conditions >= 0, factors[public.conditions], 0.0)
+        slopes = F + self.weight * pull_back(F, mean_costs(penalty, W, public.conditions, own))
+        slopes[np.arange(len(F)), public.y] -= 1.0
+        known = self.model.pull(theta, public.X, slopes) / len(F) + self.l2 * theta
+        return np.asarray(known + self.weight * groups)
+
+
+def _by_condition(F: Array, conditions: IntArray, size: int) -> Array:
+    """Return the sum of probabilities within each condition, shape (z, m)."""
+    looked = conditions >= 0
+    columns = [np.bincount(conditions[looked], weights=column[looked], minlength=size) for column in F.T]
+    return np.stack(columns, axis=1)
+
+
+def _ascent(penalty: ErmiPenalty, W: Array, mass: Array, shown: Array | None) -> Array:
+    """Return the gradient of the penalty in W from a noisy mass, and from exact totals where they are known.
+
+    Args:
+        penalty: Of released frequencies.
+        W: Shape (z, k, m).
+        mass: By condition, group and class, shape (z, k, m).
+        shown: By condition and class, shape (z, m).
+    """
+    totals = mass.sum(axis=1) if shown is None else shown
+    # Noise may leave a total below zero, where the dual is not concave.
+    totals = np.maximum(totals, 0.0)
+    spread = mass / np.sqrt(penalty.frequencies)[:, :, None]
+    return np.asarray(2 * (spread - W * totals[:, None, :]))
