@@ -14,6 +14,7 @@ from tacit.fairness.ermi import (
     joint_tables,
     plug_in_bias,
 )
+from tacit.fairness.estimator import FairLogisticRegression
 from tacit.fairness.fermi import FairProblem, Fitted, StepSizes, fermi, fermi_exact
 from tacit.fairness.frames import metric_frame
 from tacit.fairness.groups import Groups
@@ -31,17 +32,24 @@ from tacit.fairness.penalties import Regularizer, penalty_of
 from tacit.fairness.penalty import Climber, ErmiPenalty, Membership, Penalty, Still
 from tacit.fairness.plug_in import PlugInPenalty
 from tacit.fairness.scores import LinearScores, Scores
+from tacit.fairness.search import Found, least_weight
+from tacit.fairness.standard import Standard
+from tacit.fairness.thresholds import Cut, best_cut
+from tacit.fairness.training import Training
 
 __all__ = [
     "Climber",
     "Conditions",
     "CovariancePenalty",
+    "Cut",
     "ErmiBounds",
     "ErmiDual",
     "ErmiPenalty",
+    "FairLogisticRegression",
     "FairProblem",
     "Fairness",
     "Fitted",
+    "Found",
     "GroupRates",
     "Groups",
     "LinearScores",
@@ -52,8 +60,11 @@ __all__ = [
     "PlugInPenalty",
     "Regularizer",
     "Scores",
+    "Standard",
     "StepSizes",
     "Still",
+    "Training",
+    "best_cut",
     "conditional_ermi",
     "equal_opportunity_violation",
     "equalized_odds_violation",
@@ -68,6 +79,7 @@ __all__ = [
     "hide_attributes",
     "joint_table",
     "joint_tables",
+    "least_weight",
     "metric_frame",
     "parity_violation",
     "penalty_of",

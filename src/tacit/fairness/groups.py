@@ -65,7 +65,7 @@ class Groups:
         sensitive: Any,
         *,
         names: Sequence[Any] | None = None,
-        missing: bool = False,
+        missing: Any = False,
     ) -> Self:
         """Read sensitive columns.
 
@@ -73,8 +73,9 @@ class Groups:
             sensitive: Shape (n,), or (n, columns): an array, a series or a frame of texts or whole numbers.
             names: All groups there may be, as a public list: values, or tuples of one value per column. None
                 reads off those that occur, in sorted order, which under privacy would tell that they do.
-            missing: Whether None and NaN stand for an attribute that is not known; a record with one unknown
-                column among several is of no known group.
+            missing: Whether None and NaN stand for an attribute that is not known; any other value than True
+                and False, such as -1, stands for one, too. A record with one unknown column among several is
+                of no known group.
 
         Raises:
             DataError: Another shape, a continuous column, values that are no names, missing values that
@@ -88,8 +89,11 @@ class Groups:
             (('f', 0), ('f', 1), ('m', 0))
         """
         table = _as_frame(sensitive)
+        declared = not isinstance(missing, bool | np.bool_)
+        if declared:
+            table = table.mask(table == missing)
         unknown = table.isna().any(axis=1).to_numpy()
-        if unknown.any() and not missing:
+        if unknown.any() and not (declared or missing):
             raise DataError(
                 f"sensitive_features has {int(unknown.sum())} records without a value; say that they are "
                 "missing (missing=True), or leave those records out."

@@ -106,6 +106,9 @@ def cross_entropy(scores: Array, y: IntArray) -> Array:
         scores: Shape (n, m).
         y: Place of each record's class, shape (n,).
     """
+    if scores.shape[1] == 2:
+        margins = scores[:, 1] - scores[:, 0]
+        return np.asarray(np.logaddexp(0.0, np.where(y == 1, -margins, margins)))
     logs = log_softmax(scores, axis=1)
     return np.asarray(-logs[np.arange(len(y)), y])
 

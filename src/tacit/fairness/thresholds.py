@@ -1,0 +1,98 @@
+"""The cut of a score that keeps most records right within a violation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tacit.errors import check_choice, check_non_negative
+from tacit.fairness.penalty import Membership
+from tacit.numerics import Array, IntArray
+
+__all__ = ["Cut", "best_cut"]
+
+_CUTS = 1024
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A cut of the score of the second of two classes, and what it does to the records it was chosen by.
+
+    Attributes:
+        threshold: Scores above it are of the second class.
+        accuracy: Share of records that are right.
+        violation: Of hard predictions.
+    """
+
+    threshold: float
+    accuracy: float
+    violation: float
+
+
+def best_cut(
+    scores: Array, y: IntArray, of: Membership, most: float, *, measure: str = "gap", within: float = 1.0
+) -> Cut:
+    """Return the most accurate cut whose violation is at most that; else the one of the least violation.
+
+    One cut for all groups: it needs no sensitive attribute of new records. Far cuts are left out, or the
+    answer to a small violation could be to say the same of all.
+
+    Args:
+        scores: Shape (n, m); of more than two classes the largest one is predicted, and there is no cut.
+        y: Place of each record's class, shape (n,).
+        of: Condition and group of the records.
+        most: Largest violation, the largest over conditions, >= 0.
+        measure: "gap" or "linf", as in `violation`.
+        within: How far from 0 the cut of the difference of two scores may be, >= 0; about a thousand of the
+            places between them are tried, and 0 itself.
+
+    Raises:
+        ParameterError: A number out of range, or an unknown measure.
+    """
+    limit = check_non_negative("most", most)
+    check_choice("measure", measure, ["gap", "linf"])
+    check_non_negative("within", within)
+    if scores.shape[1] > 2:
+        predicted = scores.argmax(axis=1)
+        rest = [np.where(predicted == j, 1.0, -1.0) for j in range(scores.shape[1])]
+        apart = max(float(_violations(one, of, np.zeros(1), measure)[0]) for one in rest)
+        return Cut(0.0, float(np.mean(predicted == y)), apart)
+    margins = scores[:, 1] - scores[:, 0]
+    near = np.sort(margins[np.abs(margins) <= within])
+    between = (near[1:] + near[:-1]) / 2  # of two records, so that rounding moves neither across
+    cuts = np.unique(np.append(between[:: max(1, len(between) // _CUTS)], 0.0))
+    wrong = _above(margins[y == 0], cuts) + np.sum(y == 1) - _above(margins[y == 1], cuts)
+    accuracies, violations = 1 - wrong / len(y), _violations(margins, of, cuts, measure)
+    allowed = violations <= limit
+    # Of equals the one nearest to 0, where the model itself has it.
+    best = np.lexsort((np.abs(cuts), *((-accuracies, ~allowed) if allowed.any() else (violations,))))[0]
+    return Cut(float(cuts[best]), float(accuracies[best]), float(violations[best]))
+
+
+def _violations(margins: Array, of: Membership, cuts: Array, measure: str) -> Array:
+    """Return the largest violation over conditions at each cut, shape (cuts,)."""
+    violations = np.zeros(len(cuts))
+    looked = (of.groups >= 0) & (of.conditions >= 0)
+    for z in np.unique(of.conditions[looked]):
+        inside = looked & (of.conditions == z)
+        rates = np.stack(
+            [_above(part, cuts) / len(part) for part in _by_group(margins[inside], of.groups[inside])]
+        )
+        apart = np.ptp(rates, axis=0)
+        if measure == "linf":
+            apart = np.abs(rates - _above(margins[inside], cuts) / inside.sum()).max(axis=0)
+        violations = np.maximum(violations, apart)
+    return violations
+
+
+def _above(scores: Array, cuts: Array) -> Array:
+    """Return how many scores are above each cut, shape (cuts,)."""
+    return np.asarray(len(scores) - np.searchsorted(np.sort(scores), cuts, side="right"))
+
+
+def _by_group(scores: Array, groups: IntArray) -> list[Array]:
+    """Return the scores of each group that occurs."""
+    order = np.argsort(groups, kind="stable")
+    _, firsts = np.unique(groups[order], return_index=True)
+    return np.split(scores[order], firsts[1:])
