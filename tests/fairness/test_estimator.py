@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from tacit.errors import DataError, ParameterError
 from tacit.fairness import (
     FairLogisticRegression,
-    Regularizer,
+    PenaltyName,
     best_cut,
     equalized_odds_violation,
     parity_violation,
@@ -149,7 +149,7 @@ def test_one_pass_uses_each_record_once() -> None:
         fitted(solver="sgda", one_pass=True, epochs=3)
 
 
-@pytest.mark.parametrize("regularizer", [name for name in Regularizer if name != "ermi"])
+@pytest.mark.parametrize("regularizer", [name for name in PenaltyName if name != "ermi"])
 def test_other_penalties_are_fair_too(regularizer: str) -> None:
     assert fitted(regularizer=regularizer, weight=50.0).soft_violation_ < 0.1
 

@@ -15,7 +15,7 @@ from tacit.fairness import (
     ErmiPenalty,
     FairProblem,
     Groups,
-    Regularizer,
+    PenaltyName,
     StepSizes,
     ermi,
     fermi,
@@ -45,7 +45,7 @@ def test_without_weight_it_is_logistic_regression(classes: int) -> None:
 
 
 @pytest.mark.parametrize("fairness", ["demographic-parity", "equalized-odds", "equal-opportunity"])
-@pytest.mark.parametrize("name", Regularizer)
+@pytest.mark.parametrize("name", PenaltyName)
 def test_the_gradient_is_that_of_the_objective(name: str, fairness: str) -> None:
     of = problem(regularizer=name, fairness=fairness, classes=3, groups=3, weight=2.0)
     theta = np.random.default_rng(0).standard_normal(of.model.size)

@@ -12,7 +12,7 @@ from tacit.fairness import (
     Fairness,
     FairProblem,
     Groups,
-    Regularizer,
+    PenaltyName,
     conditional_ermi,
     ermi,
     ermi_bounds,
@@ -38,7 +38,7 @@ def drawn(of: FairProblem) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("groups", [2, 3])
 @pytest.mark.parametrize("fairness", NOTIONS)
-@pytest.mark.parametrize("name", Regularizer)
+@pytest.mark.parametrize("name", PenaltyName)
 def test_slopes_are_the_derivative_of_the_value(name: str, fairness: str, groups: int, classes: int) -> None:
     of = problem(regularizer=name, fairness=fairness, groups=groups, classes=classes, n=24)
     scores, F = drawn(of)
@@ -64,7 +64,7 @@ def test_each_measures_what_it_is_named_after(table: list[list[float]]) -> None:
         "mutual-information": bounds.mutual_information,
         "covariance": sum(np.sum(np.cov(F.T, r == k, bias=True)[-1, :-1] ** 2) for k in range(len(groups))),
     }
-    for name in Regularizer:
+    for name in PenaltyName:
         penalty, of = penalty_of(name, groups, where, len(p))
         # The covariance is of scores: for it, the table of predictions stands for centred scores.
         scores = F - F.mean(axis=1, keepdims=True)
@@ -136,7 +136,7 @@ def test_the_plug_in_of_a_batch_sees_dependence_where_there_is_none() -> None:
     assert abs(seen.mean() - plug_in_bias(2, 2, b)) < 5.5 * spread  # false alarm 4e-8, near normal
 
 
-@pytest.mark.parametrize("name", Regularizer)
+@pytest.mark.parametrize("name", PenaltyName)
 def test_a_group_without_records_is_refused(name: str) -> None:
     groups = Groups(np.array([0, 0, 1]), ("f", "m", "x"))
     with pytest.raises(DataError, match="no record is of group 'x'"):
@@ -282,7 +282,7 @@ def test_permuting_group_codes_permutes_rows() -> None:
 
 
 def test_a_class_that_is_never_predicted_does_not_blow_up() -> None:
-    for name in Regularizer:
+    for name in PenaltyName:
         of = problem(regularizer=name, classes=3)
         scores = np.tile([0.0, -1000.0, 5.0], (60, 1)) + of.membership.groups[:, None] * [0, 0, 1.0]
         value, slopes = of.penalty.evaluate(scores, probabilities(scores), of.membership)

@@ -28,7 +28,7 @@ from tacit.fairness.metrics import (
 )
 from tacit.fairness.mutual_information import MutualInformationDual, MutualInformationPenalty
 from tacit.fairness.notions import Conditions, Fairness
-from tacit.fairness.penalties import Regularizer, penalty_of
+from tacit.fairness.penalties import PenaltyName, penalty_of
 from tacit.fairness.penalty import Climber, ErmiPenalty, Membership, Penalty, Still
 from tacit.fairness.plug_in import PlugInPenalty
 from tacit.fairness.scores import LinearScores, Scores
@@ -57,8 +57,8 @@ __all__ = [
     "MutualInformationDual",
     "MutualInformationPenalty",
     "Penalty",
+    "PenaltyName",
     "PlugInPenalty",
-    "Regularizer",
     "Scores",
     "Standard",
     "StepSizes",

@@ -23,7 +23,7 @@ from tacit.fairness.fermi import FairProblem
 from tacit.fairness.groups import Groups
 from tacit.fairness.metrics import GroupRates, group_rates
 from tacit.fairness.notions import Conditions, Fairness
-from tacit.fairness.penalties import Regularizer, penalty_of
+from tacit.fairness.penalties import PenaltyName, penalty_of
 from tacit.fairness.scores import LinearScores, probabilities
 from tacit.fairness.search import least_weight
 from tacit.fairness.standard import Standard
@@ -53,7 +53,7 @@ class FairLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         missing: False, or which sensitive attributes are not known: True for None and NaN, any other value,
             such as -1, for that one, too. They train the model, and say nothing of fairness.
         condition_weights: "frequency" or "uniform": what a label counts in equalized odds and opportunity.
-        regularizer: "ermi", or another name of `Regularizer`, to compare with.
+        regularizer: "ermi", or another name of `PenaltyName`, to compare with.
         solver: "exact": all records in every step (L-BFGS, with dual variables at their maximum). "sgda":
             steps of descent and ascent on batches, for any batch size.
         batch_size: Of "sgda"; the whole data where there is less.
@@ -200,7 +200,7 @@ class FairLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         """Return the solver and the notion, of parameters that are checked before data is looked at."""
         check_non_negative("weight", self.weight)
         check_non_negative("l2", self.l2)
-        check_choice("regularizer", self.regularizer, list(Regularizer))
+        check_choice("regularizer", self.regularizer, list(PenaltyName))
         check_choice("condition_weights", self.condition_weights, ["frequency", "uniform"])
         if self.max_violation is not None:
             check_probability("max_violation", self.max_violation)

@@ -12,10 +12,10 @@ from tacit.fairness.notions import Conditions
 from tacit.fairness.penalty import ErmiPenalty, Membership, Penalty
 from tacit.fairness.plug_in import PlugInPenalty
 
-__all__ = ["Regularizer", "penalty_of"]
+__all__ = ["PenaltyName", "penalty_of"]
 
 
-class Regularizer(StrEnum):
+class PenaltyName(StrEnum):
     """What is added to the loss. The first and the last have dual variables: batches of any size do."""
 
     ERMI = "ermi"
@@ -27,7 +27,7 @@ class Regularizer(StrEnum):
 
 
 def penalty_of(
-    name: str | Regularizer,
+    name: str | PenaltyName,
     groups: Groups,
     conditions: Conditions,
     classes: int,
@@ -37,7 +37,7 @@ def penalty_of(
     """Return a penalty of n records, and what each record's term counts in it.
 
     Args:
-        name: A name of `Regularizer`.
+        name: A name of `PenaltyName`.
         groups: Of n records.
         conditions: Of the same records.
         classes: m.
@@ -54,13 +54,13 @@ def penalty_of(
         >>> penalty_of("renyi", groups, conditions, 2)[0]
         PlugInPenalty(weights=array([1.]), groups=2, measure='renyi')
     """
-    kind = Regularizer(check_choice("regularizer", name, list(Regularizer)))
+    kind = PenaltyName(check_choice("regularizer", name, list(PenaltyName)))
     ermi, membership = ErmiPenalty.of(groups, conditions, classes, weights=weights)
-    if kind is Regularizer.ERMI:
+    if kind is PenaltyName.ERMI:
         return ermi, membership
-    if kind is Regularizer.COVARIANCE:
+    if kind is PenaltyName.COVARIANCE:
         return CovariancePenalty(ermi.weights, len(groups)), membership
-    if kind is Regularizer.MUTUAL_INFORMATION:
+    if kind is PenaltyName.MUTUAL_INFORMATION:
         return MutualInformationPenalty(ermi.frequencies, ermi.weights, classes), membership
-    measure = "ermi" if kind is Regularizer.ERMI_PLUG_IN else kind.value
+    measure = "ermi" if kind is PenaltyName.ERMI_PLUG_IN else kind.value
     return PlugInPenalty(ermi.weights, len(groups), measure), membership
