@@ -26,15 +26,19 @@ from tacit.fairness.metrics import (
     parity_violation,
     violation,
 )
+from tacit.fairness.mixtures import CutModel, Mixture, fair_mixture, naive_majority_mixture
 from tacit.fairness.mutual_information import MutualInformationDual, MutualInformationPenalty
 from tacit.fairness.notions import Conditions, Fairness
 from tacit.fairness.penalties import PenaltyName, penalty_of
 from tacit.fairness.penalty import Climber, ErmiPenalty, Membership, Penalty, Still
 from tacit.fairness.plug_in import PlugInPenalty
+from tacit.fairness.reductions import exponentiated_gradient, grid_search, threshold_optimizer
 from tacit.fairness.scores import LinearScores, Scores
 from tacit.fairness.search import Found, least_weight
 from tacit.fairness.standard import Standard
 from tacit.fairness.thresholds import Cut, best_cut
+from tacit.fairness.torch_scores import TorchScores
+from tacit.fairness.tradeoffs import pareto, tradeoff
 from tacit.fairness.training import Training
 
 __all__ = [
@@ -42,6 +46,7 @@ __all__ = [
     "Conditions",
     "CovariancePenalty",
     "Cut",
+    "CutModel",
     "ErmiBounds",
     "ErmiDual",
     "ErmiPenalty",
@@ -54,6 +59,7 @@ __all__ = [
     "Groups",
     "LinearScores",
     "Membership",
+    "Mixture",
     "MutualInformationDual",
     "MutualInformationPenalty",
     "Penalty",
@@ -63,6 +69,7 @@ __all__ = [
     "Standard",
     "StepSizes",
     "Still",
+    "TorchScores",
     "Training",
     "best_cut",
     "conditional_ermi",
@@ -72,17 +79,24 @@ __all__ = [
     "ermi_bounds",
     "ermi_dual_value",
     "ermi_optimal_dual",
+    "exponentiated_gradient",
+    "fair_mixture",
     "fermi",
     "fermi_exact",
     "force_attributes",
+    "grid_search",
     "group_rates",
     "hide_attributes",
     "joint_table",
     "joint_tables",
     "least_weight",
     "metric_frame",
+    "naive_majority_mixture",
+    "pareto",
     "parity_violation",
     "penalty_of",
     "plug_in_bias",
+    "threshold_optimizer",
+    "tradeoff",
     "violation",
 ]
