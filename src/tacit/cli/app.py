@@ -16,7 +16,7 @@ import click
 import typer
 import typer.core
 
-from tacit.cli import account, bandit, data, federation, ledger, model, plan, report, silo, vote
+from tacit.cli import account, bandit, data, fairness, federation, ledger, model, plan, report, silo, vote
 from tacit.cli.audit import audit
 from tacit.cli.choices import Helpful
 from tacit.cli.frequencies import SEVERAL as FREQUENCY_LISTS
@@ -58,6 +58,7 @@ GROUPS: Final[Mapping[str, typer.Typer]] = {
     "plan": plan.app,
     "vote": vote.app,
     "bandit": bandit.app,
+    "fairness": fairness.app,
     "data": data.app,
     "ledger": ledger.app,
     "federation": federation.app,

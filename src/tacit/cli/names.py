@@ -14,11 +14,13 @@ __all__ = [
     "BANDIT_NOISES",
     "DESIGNS",
     "DOMAINS",
+    "FAIRNESS",
     "FREQUENCY_MECHANISMS",
     "JOB",
     "JOB_DEFAULTS",
     "LEVEL_METHODS",
     "PROJECTIONS",
+    "PROTECTED",
     "RADIUS_MODES",
     "RANDOMIZERS",
     "RELATIONS",
@@ -36,6 +38,8 @@ RANDOMIZERS: Final = (
     *("general", "2rr", "krr:B", "hadamard", "hadamard:k", "hr:k", "bh:k", "oue:k", "rappor:k", "ss:k"),
     *("laplace", "privunit:q"),
 )
+FAIRNESS: Final = ("demographic-parity", "equalized-odds", "equal-opportunity")
+PROTECTED: Final = ("sensitive", "record")
 TIES: Final = ("coin",)
 VOTED_BY: Final = ("fresh", "fixed")
 SHARDS: Final = ("shared", "disjoint")

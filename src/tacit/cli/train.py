@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tacit.cli.dry_run import show_preview
+from tacit.cli.fairness.train import fair_train
 from tacit.cli.flags import takes
 from tacit.cli.interrupts import say_when_stopped
 from tacit.cli.output import print_json, print_line, print_table, print_text, progress
@@ -38,6 +39,9 @@ def train(flags: TrainFlags) -> None:
         _list_algorithms(json=flags.json)
         return
     job = flags.job()
+    if job.sensitive_columns:
+        fair_train(job, dry_run=flags.dry_run, json=flags.json)
+        return
     # Imported here so that `tacit --help` does not wait for scipy, pandas and matplotlib.
     from tacit.jobs import Job
     from tacit.reports import claim_folder, results_json, write_run

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from tacit.cli.choices import Helpful, OneOf
-from tacit.cli.names import ALGORITHMS, DOMAINS, JOB, JOB_DEFAULTS
+from tacit.cli.names import ALGORITHMS, DOMAINS, FAIRNESS, JOB, JOB_DEFAULTS, PROTECTED
 from tacit.cli.output import JsonFlag
 from tacit.errors import DataError, ParameterError, shown
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TrainCommand", "TrainFlags", "with_slash"]
 
-_UNSAID: Final = ("files", "data", "option", "dry_run", "json")
+_UNSAID: Final = ("files", "data", "sensitive", "option", "dry_run", "json")
 """Flags that are no settings of a job, or several."""
 
 
@@ -223,6 +223,40 @@ class TrainFlags:
             show_default="as the algorithm has it",
         ),
     ] = None
+    sensitive: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Sensitive column, which is no feature: trains a fair classifier. May be repeated, and each "
+            "combination is then a group.",
+            show_default="fairness plays no part",
+        ),
+    ] = None
+    fairness: Annotated[
+        str | None,
+        typer.Option(
+            click_type=OneOf(FAIRNESS, checked=False),
+            help="What a fair classifier must not do: {names}.",
+            show_default="demographic-parity",
+        ),
+    ] = None
+    fairness_weight: Annotated[
+        float | None, typer.Option(help="Weight of unfairness beside the loss.", show_default="1")
+    ] = None
+    max_violation: Annotated[
+        float | None,
+        typer.Option(
+            help="Largest violation on training records; searches the weight, without privacy.",
+            show_default="as the weight has it",
+        ),
+    ] = None
+    protect: Annotated[
+        str | None,
+        typer.Option(
+            click_type=OneOf(PROTECTED, checked=False),
+            help="What a fair training keeps private: {names}.",
+            show_default="nothing",
+        ),
+    ] = None
     clip: Annotated[
         str | None,
         typer.Option(
@@ -301,6 +335,8 @@ class TrainFlags:
         values |= {
             k: _number(v) if k in ("delta", "rounds", "batch", "clip") else v for k, v in flags.items()
         }
+        if self.sensitive is not None:
+            values["sensitive"] = self.sensitive
         if self.option is not None:
             values["options"] = {**values.get("options", {}), **_options(self.option)}
         if "data" not in values:
@@ -317,6 +353,7 @@ class TrainFlags:
         """Return the command line that says the same, under the name that the run has got."""
         words = ["tacit", "train", *(self.files or ())]
         pairs: list[tuple[str, Any]] = [("data", one) for one in self.data or ()]
+        pairs += [("sensitive", one) for one in self.sensitive or ()]
         pairs += [*(self._said() | {"name": name}).items(), *(("option", one) for one in self.option or ())]
         for setting, value in pairs:
             flag, text = f"--{setting.replace('_', '-')}", str(value)

@@ -36,6 +36,7 @@ from tacit.fairness.reductions import exponentiated_gradient, grid_search, thres
 from tacit.fairness.scores import LinearScores, Scores
 from tacit.fairness.search import Found, least_weight
 from tacit.fairness.standard import Standard
+from tacit.fairness.summary import FairnessSummary, GroupSummary, ViolationSummary, summarise
 from tacit.fairness.thresholds import Cut, best_cut
 from tacit.fairness.torch_scores import TorchScores
 from tacit.fairness.tradeoffs import pareto, tradeoff
@@ -53,9 +54,11 @@ __all__ = [
     "FairLogisticRegression",
     "FairProblem",
     "Fairness",
+    "FairnessSummary",
     "Fitted",
     "Found",
     "GroupRates",
+    "GroupSummary",
     "Groups",
     "LinearScores",
     "Membership",
@@ -71,6 +74,7 @@ __all__ = [
     "Still",
     "TorchScores",
     "Training",
+    "ViolationSummary",
     "best_cut",
     "conditional_ermi",
     "equal_opportunity_violation",
@@ -96,6 +100,7 @@ __all__ = [
     "parity_violation",
     "penalty_of",
     "plug_in_bias",
+    "summarise",
     "threshold_optimizer",
     "tradeoff",
     "violation",

@@ -3,6 +3,7 @@
 from tacit.jobs.config import DEMO, SPLITS, JobConfig
 from tacit.jobs.data import JobData, load_job_data
 from tacit.jobs.facts import PublicFacts, facts_of_description
+from tacit.jobs.fair import CURVE_WEIGHTS, CurvePoint, FairJob, FairResult
 from tacit.jobs.job import Job, Ledgers, Progress
 from tacit.jobs.model import MODEL_FILE, TrainedModel, load_model
 from tacit.jobs.results import JobResult, PlannedRun, TrustResult
@@ -11,12 +12,16 @@ from tacit.jobs.terms import FEWEST_UNITS, JobTerms
 from tacit.learning.preparation import PlannedMean
 
 __all__ = [
+    "CURVE_WEIGHTS",
     "DEMO",
     "FEWEST_UNITS",
     "MODEL_FILE",
     "SPLITS",
     "Bin",
     "ClassScores",
+    "CurvePoint",
+    "FairJob",
+    "FairResult",
     "Job",
     "JobConfig",
     "JobData",

@@ -23,6 +23,7 @@ from tacit.errors import (
 )
 from tacit.federation import Batch, Disjoint, Fixed, Poisson
 from tacit.federation.batches import read_batch
+from tacit.jobs.fair_settings import FairSettings
 from tacit.learning.algorithms import ALGORITHMS, Algorithm, Method, make_algorithm, needs_delta
 from tacit.learning.clipping import read_clip
 from tacit.learning.defaults import AUTO
@@ -56,8 +57,8 @@ _NOT_IN_NAMES = frozenset('/\\:*?"<>|')
 _MAX_NAME = 100
 
 
-class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One training job. Everything in it is public.
+class JobConfig(FairSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One training job. Everything in it is public; settings of fairness are those of `FairSettings`.
 
     Attributes:
         data: Name of a data set; path of a table; or several tables, of which each is a silo: a list of
@@ -154,7 +155,7 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     sampling: Literal["auto", "fixed", "poisson", "disjoint"] = "auto"
     local_steps: int | None = None
     mu: float | None = None
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = {}  # noqa: RUF012 - a struct copies it
     clip: float | Literal["auto"] | None = None
     l1: float = 0.0
     l2: float = 0.0
@@ -179,6 +180,7 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
                 f"'iid:{self.silos}'?"
             )
         check_choice("silos", self.silos.split(":")[0], [s.split(":")[0] for s in SPLITS])
+        self.check_fairness(_DEFAULTS)
         self._check_budget()
         self._check_loss()
         self._check_moment()
@@ -437,6 +439,10 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             raise _of_another_type(values, str(error)) from error
 
 
+_DEFAULTS: dict[str, Any] = {
+    one.name: one.default_factory() if one.default is msgspec.NODEFAULT else one.default
+    for one in msgspec.structs.fields(JobConfig)
+}
 _CHOICES = {
     name: get_args(kind) for name, kind in get_type_hints(JobConfig).items() if get_origin(kind) is Literal
 }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 import msgspec
@@ -10,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from tacit import data
-from tacit.errors import DataError, ParameterError, printable
+from tacit.errors import DataError, ParameterError, check_choice, printable
 from tacit.jobs.config import SPLITS, JobConfig
 from tacit.jobs.facts import PublicFacts, read_sample
 from tacit.jobs.held_out import HeldOut
@@ -52,6 +53,7 @@ class JobData:
         assumed: Columns that nothing describes, which hold numbers where there are no bounds.
         tables: The files that the records come from; None for a data set.
         sample: Public records, with labels where their file has them; None without.
+        sensitive: Sensitive columns as text, "" where missing; they are no features.
     """
 
     X: Array
@@ -75,6 +77,7 @@ class JobData:
     assumed: tuple[str, ...] = ()
     tables: data.TableFiles | None = None
     sample: PublicSample | None = None
+    sensitive: Mapping[str, Array] = field(default_factory=dict)
 
     @property
     def facts(self) -> PublicFacts:
@@ -158,6 +161,7 @@ def _from_table(job: JobConfig, rng: np.random.Generator) -> JobData:
         label=job.label or "",
         silo_column=job.silo_column,
         person_column=job.person,
+        sensitive=job.sensitive_columns,
         columns=spec,
         task=job.task,
         raw=raw,
@@ -200,6 +204,7 @@ def _from_table(job: JobConfig, rng: np.random.Generator) -> JobData:
         assumed=tuple(name for name in table.columns.columns if raw and name not in spec.columns),
         tables=tables,
         sample=None if job.public is None else _sample(Path(job.public), tables, table),
+        sensitive=table.sensitive,
     )
 
 
@@ -225,7 +230,7 @@ def _sample(file: Path, tables: data.TableFiles, table: data.Table) -> PublicSam
 
 def _from_dataset(job: JobConfig, rng: np.random.Generator) -> JobData:
     """Load a public data set and make silos of it."""
-    loaded = data.load(job.source)
+    loaded = _loaded(job)
     everything = np.arange(loaded.n)
     pool = everything if loaded.train is None else np.asarray(loaded.train)
     groups = loaded.y if loaded.groups is None else loaded.groups
@@ -259,7 +264,26 @@ def _from_dataset(job: JobConfig, rng: np.random.Generator) -> JobData:
         columns=loaded.columns,
         public=True,
         notes=loaded.notes,
+        sensitive={name: loaded.sensitive[_known(name, loaded)] for name in job.sensitive_columns},
     )
+
+
+def _loaded(job: JobConfig) -> data.Dataset:
+    """Load a public data set, without sensitive columns among its features."""
+    loaded = data.load(job.source)
+    private = [_known(name, loaded) for name in job.sensitive_columns]
+    kept = [name for name in dict.fromkeys(loaded.feature_columns) if name not in private]
+    if not job.sensitive_columns or set(kept) == set(loaded.feature_columns):
+        return loaded
+    return data.load(job.source, columns=kept)
+
+
+def _known(name: str, loaded: data.Dataset) -> str:
+    """Return what a data set calls a sensitive attribute: some say "sex" and others "gender"."""
+    other = {"sex": "gender", "gender": "sex"}.get(name)
+    if name not in loaded.sensitive and other in loaded.sensitive:
+        return other
+    return check_choice(f"sensitive of {loaded.name}", name, loaded.sensitive)
 
 
 def _check_split_of_table(job: JobConfig) -> None:
@@ -279,7 +303,7 @@ def _split(
     kind, *arguments = job.silos.split(":")
     if kind == "auto":
         kind, arguments = ("mixture", ["0.5"]) if classes and persons is None else ("iid", ["5"])
-        if job.is_table:
+        if job.is_table or job.sensitive_columns:
             kind, arguments = "iid", ["1"]
     if kind == "column":
         raise ParameterError("silos='column' needs silo_column, got None.")

@@ -7,6 +7,8 @@ from tacit.reports.comparison import (
     comparison_notes,
     draw_comparison,
 )
+from tacit.reports.fair_plots import draw_curve
+from tacit.reports.fair_run import fair_figures, write_fair_run
 from tacit.reports.figures import draw_lines
 from tacit.reports.html import render
 from tacit.reports.metrics import DataFigures, Metrics, ModelFigures, Point, read_metrics
@@ -40,7 +42,9 @@ __all__ = [
     "comparison_json",
     "comparison_notes",
     "draw_comparison",
+    "draw_curve",
     "draw_lines",
+    "fair_figures",
     "guarantees_about",
     "left_out",
     "notes_of",
@@ -51,5 +55,6 @@ __all__ = [
     "result_rows",
     "results_json",
     "silo_words",
+    "write_fair_run",
     "write_run",
 ]

@@ -139,8 +139,8 @@ def _count(number: int | None) -> str:
 
 
 @cache  # a run looks at it before it spends anything, and fills it in at the end
-def template() -> Template:
-    """Return the page to fill in; to be loaded before anything is spent on what it will show."""
+def template(name: str = "report.html.j2") -> Template:
+    """Return a page to fill in; to be loaded before anything is spent on what it will show."""
     # Undefined names raise: a report with a hole in it is worse than none.
     environment = Environment(
         loader=PackageLoader("tacit.reports"),
@@ -149,8 +149,9 @@ def template() -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.get_template("scores.html.j2")  # a part of the other, which would load it too late
-    return environment.get_template("report.html.j2")
+    for part in ("style.html.j2", "scores.html.j2"):  # of the other, which would load them too late
+        environment.get_template(part)
+    return environment.get_template(name)
 
 
 def _percent_up(share: float) -> str:

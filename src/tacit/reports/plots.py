@@ -15,7 +15,14 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 from tacit.jobs import ClassScores, JobResult, TrustResult
 from tacit.reports.statement import claims
 
-__all__ = ["draw_calibration", "draw_loss_per_round", "draw_score_against_epsilon", "draw_score_per_round"]
+__all__ = [
+    "draw_calibration",
+    "draw_loss_per_round",
+    "draw_score_against_epsilon",
+    "draw_score_per_round",
+    "house_figure",
+    "svg_of",
+]
 
 # Stand-ins that become CSS variables of the page, so that one drawing serves light, dark and print.
 _INK, _MUTED, _RULE = "#111213", "#717273", "#e1e2e3"
@@ -83,7 +90,7 @@ def draw_score_against_epsilon(result: JobResult) -> Markup:
     if not result.sweep:
         return Markup()
     metric = result.results[0].metric
-    figure, axes = _figure(percent=metric == "accuracy")
+    figure, axes = house_figure(percent=metric == "accuracy")
     last = max(point.epsilon for point in result.sweep)
     ends = []
     for one in (r for r in result.results if claims(r)):
@@ -107,7 +114,7 @@ def draw_score_against_epsilon(result: JobResult) -> Markup:
     axes.set_xlabel("epsilon (smaller is more private)")
     _label_ends(axes, ends)
     epsilon = f"{result.job.epsilon:g}"
-    return _svg(figure, f"Held-out {metric} against epsilon; this run's epsilon, {epsilon}, is circled.")
+    return svg_of(figure, f"Held-out {metric} against epsilon; this run's epsilon, {epsilon}, is circled.")
 
 
 def draw_calibration(result: JobResult) -> Markup:
@@ -126,7 +133,7 @@ def draw_calibration(result: JobResult) -> Markup:
     }
     if not curves:
         return Markup()
-    figure, axes = _figure(percent=True)
+    figure, axes = house_figure(percent=True)
     low = min(min(point) for points in curves.values() for point in points)
     high = max(max(point) for points in curves.values() for point in points)
     axes.plot([low, high], [low, high], color=_MUTED, lw=1.0, ls=(0, (1, 2)))
@@ -137,7 +144,7 @@ def draw_calibration(result: JobResult) -> Markup:
     axes.set_xlabel("predicted probability; upwards, how often it came true")
     axes.set_ylim(low - 0.04, min(high + 0.04, 1.02))
     _label_ends(axes, [(trust, *points[-1]) for trust, points in curves.items()])
-    return _svg(figure, "How often what was predicted came true, by its predicted probability.")
+    return svg_of(figure, "How often what was predicted came true, by its predicted probability.")
 
 
 def _two(standard_error: float | None) -> float:
@@ -162,7 +169,7 @@ def _rounds_figure(
     """Draw one line per trust model over rounds."""
     if not lines:
         return Markup()
-    figure, axes = _figure(percent=percent)
+    figure, axes = house_figure(percent=percent)
     for trust, points in lines.items():
         _line(axes, trust, points, markers=False)
     axes.set_xscale("log")
@@ -175,10 +182,10 @@ def _rounds_figure(
     if baseline is not None:
         ends.append(_baseline(axes, last, baseline))
     _label_ends(axes, ends)
-    return _svg(figure, f"Held-out {metric} after each round, one line per trust model.")
+    return svg_of(figure, f"Held-out {metric} after each round, one line per trust model.")
 
 
-def _figure(*, percent: bool) -> tuple[Figure, Axes]:
+def house_figure(*, percent: bool) -> tuple[Figure, Axes]:
     """Return an empty figure in the house style, with room for labels at the right."""
     figure = Figure(figsize=_SIZE)
     axes = figure.add_axes((0.13, 0.18, 0.67, 0.76))
@@ -235,7 +242,7 @@ def _label_ends(axes: Axes, ends: Sequence[tuple[str, float, float]]) -> None:
         )
 
 
-def _svg(figure: Figure, title: str) -> Markup:
+def svg_of(figure: Figure, title: str) -> Markup:
     """Return a figure as an element that needs nothing from outside and takes its colours from the page."""
     target = io.StringIO()
     # Settings of the SVG writer exist as rc parameters only; the context puts them back.

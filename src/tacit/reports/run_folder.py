@@ -20,7 +20,7 @@ from tacit.reports.html import render, template
 from tacit.reports.metrics import METRICS_FILE, metrics
 from tacit.reports.statement import build_statement, released
 
-__all__ = ["UNFINISHED", "RunFolder", "claim_folder", "write_run"]
+__all__ = ["UNFINISHED", "RunFolder", "claim_folder", "finish", "write_run"]
 
 UNFINISHED: Final = "unfinished.txt"
 """In a run folder until all else is written: what is wrong with a folder that has it, and how to go on."""
@@ -104,12 +104,23 @@ def write_run(
         DataError: The folder cannot be made or written, or holds a finished run.
     """
     claimed = folder if isinstance(folder, RunFolder) else claim_folder(result.job, folder)
+    with finish(claimed) as path:
+        _write(result, path, datetime.now(UTC), signatures)
+    return claimed.path
+
+
+@contextmanager
+def finish(claimed: RunFolder) -> Iterator[Path]:
+    """Give the folder of a run to what writes it, and take the mark of an unfinished run away after.
+
+    Raises:
+        DataError: It cannot be written, or holds a finished run already.
+    """
     with _refusals(claimed.path):
         if not (claimed.path / UNFINISHED).exists():  # a statement must not end up beside another model
             raise DataError(f"the run folder {claimed.path} holds a finished run already.")
-        _write(result, claimed.path, datetime.now(UTC), signatures)
+        yield claimed.path
         (claimed.path / UNFINISHED).unlink(missing_ok=True)
-    return claimed.path
 
 
 def _make(wanted: Path) -> RunFolder:

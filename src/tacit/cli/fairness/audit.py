@@ -1,0 +1,164 @@
+"""`tacit fairness audit`: rates by group and violations, of any model's predictions."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tacit.cli.output import JsonFlag, print_json, print_line, print_table, print_text
+from tacit.errors import DataError, check_choice, check_count
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from tacit.fairness import FairnessSummary
+
+__all__ = ["audit"]
+
+
+def audit(
+    data: Annotated[
+        Path, typer.Option(help="Table with labels, predictions and groups.", show_default=False)
+    ],
+    label: Annotated[str, typer.Option(help="Column of true labels.", show_default=False)],
+    prediction: Annotated[str, typer.Option(help="Column of predicted labels.", show_default=False)],
+    sensitive: Annotated[
+        list[str],
+        typer.Option(
+            help="Sensitive column; may be repeated, and each combination is then a group.",
+            show_default=False,
+        ),
+    ],
+    advantaged: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Label that equal opportunity is about; may be repeated.",
+            show_default="the last of two labels",
+        ),
+    ] = None,
+    missing: Annotated[
+        bool,
+        typer.Option("--missing", help="Leave out records whose sensitive cell is empty; else refuse them."),
+    ] = False,
+    min_count: Annotated[
+        int, typer.Option(help="Point out groups, or labels within one, of fewer records.")
+    ] = 10,
+    json: JsonFlag = False,
+) -> None:
+    """Tell how fair the predictions of any model are, by group and by every notion.
+
+    The numbers are exact statistics of the table: nothing is private, and of private records they stay with
+    their owner.
+    """
+    check_count("min_count", min_count)
+    from tacit.fairness import Groups, summarise
+
+    table = _read(data, [label, prediction, *sensitive])
+    groups = Groups.of(_sensitive(table, sensitive, data), missing=missing)
+    truth, said = (_labels(table, name, data) for name in (label, prediction))
+    classes = sorted({*truth, *said})
+    for one in advantaged or ():
+        check_choice("advantaged", one, classes)
+    found = summarise(
+        truth, said, groups, classes=classes, advantaged=advantaged or None, min_count=min_count
+    )
+    if json:
+        print_json({"version": 1, "data": data, "sensitive": sensitive, **asdict(found)})
+        return
+    show_summary(found, title=f"{data}: {found.records:,} records, {', '.join(sensitive)}")
+
+
+def show_summary(found: FairnessSummary, *, title: str) -> None:
+    """Print the rates of groups, and the violations.
+
+    Args:
+        found: What is said of predictions.
+        title: What they are of.
+    """
+    print_text(title)
+    classes = list(found.groups[0].predicted)
+    shown = classes[1:] if len(classes) == 2 else classes
+    print_table(
+        ("group", "records", "accuracy", *(f"predicted {name}" for name in shown)),
+        [
+            (
+                one.group,
+                f"{one.records:,}",
+                f"{one.accuracy:.4f}",
+                *(f"{one.predicted[name]:.4f}" for name in shown),
+            )
+            for one in found.groups
+        ],
+        right=("records", "accuracy", *(f"predicted {name}" for name in shown)),
+    )
+    print_text("")
+    print_table(
+        ("notion", "gap", "L-infinity", "mean gap"),
+        [
+            (name, f"{one.gap:.4f}", f"{one.linf:.4f}", f"{one.mean_gap:.4f}")
+            for name, one in found.violations.items()
+        ],
+        right=("gap", "L-infinity", "mean gap"),
+    )
+    print_text(
+        f"\nERMI {found.ermi:.5f}, mutual information {found.mutual_information:.5f} nats, maximal "
+        f"correlation {found.renyi_correlation:.4f}."
+    )
+    if found.unknown:
+        _note(f"{found.unknown:,} records of no known group are left out.")
+    if found.empty:
+        _note(f"there is no record of {'; '.join(found.empty)}: no violation counts that.")
+    if found.small:
+        _note(f"few records, whose rates say little: {'; '.join(found.small)}.")
+
+
+def _note(text: str) -> None:
+    """Print something to know."""
+    print_line(to_error=False, label="note", text=text, colour="yellow")
+
+
+def _read(path: Path, names: list[str]) -> pd.DataFrame:
+    """Return the table with these columns, as text."""
+    from tacit.data import read_table
+    from tacit.data.encoding import check_columns
+
+    table = read_table(path)
+    check_columns(table, names)
+    if len(table) == 0:
+        raise DataError(f"{path} must have at least one record, got none.")
+    return table[list(dict.fromkeys(names))]
+
+
+def _labels(table: pd.DataFrame, name: str, path: Path) -> Any:
+    """Return a column of labels as text; none may be missing."""
+    from tacit.data.cells import texts
+
+    found = texts(table[name])
+    if (found == "").any():
+        raise DataError(
+            f"{path}: column {name!r} must have a label in every record, and {int((found == '').sum())} "
+            "have none."
+        )
+    return found
+
+
+def _sensitive(table: pd.DataFrame, names: list[str], path: Path) -> pd.DataFrame:
+    """Return sensitive columns; those that are all numbers are read as such, so that measures are refused."""
+    import pandas as pd
+
+    from tacit.data.cells import texts
+
+    columns = {}
+    for name in dict.fromkeys(names):
+        column = pd.Series(texts(table[name]), dtype=object).replace("", None)
+        numbers = pd.to_numeric(column, errors="coerce")
+        measured = numbers.notna().equals(column.notna()) and bool((numbers.dropna() % 1 != 0).any())
+        if measured:
+            raise DataError(
+                f"{path}: column {name!r} is continuous: cut it into groups first, such as by pandas.cut."
+            )
+        columns[name] = column
+    return pd.DataFrame(columns)

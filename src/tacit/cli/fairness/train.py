@@ -1,0 +1,80 @@
+"""`tacit train --sensitive`: train a fair classifier, and say what its fairness costs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tacit.cli.fairness.audit import show_summary
+from tacit.cli.output import print_json, print_table, print_text, print_whole, progress
+from tacit.errors import ParameterError
+
+if TYPE_CHECKING:
+    from tacit.jobs import FairResult, JobConfig
+
+__all__ = ["curve_rows", "fair_train"]
+
+
+def fair_train(job: JobConfig, *, dry_run: bool, json: bool) -> None:
+    """Train the fair classifier of a job, and write its run folder.
+
+    Args:
+        job: It names a sensitive column.
+        dry_run: Refused: there is no plan to show without privacy.
+        json: Print one object for programs.
+    """
+    if dry_run:
+        raise ParameterError("dry_run is not for a fair model: leave --dry-run out.")
+    from tacit.jobs import FairJob
+    from tacit.reports import claim_folder, write_fair_run
+
+    loaded = FairJob(job)
+    folder = claim_folder(loaded.config)
+    try:
+        with progress("training") as show:
+            result = loaded.run(progress=show)
+        write_fair_run(result, folder)
+    finally:
+        folder.give_back()
+    if json:
+        print_json(_facts(result, folder.path))
+    else:
+        _show(result, folder.path)
+
+
+def _facts(result: FairResult, folder: Path) -> dict[str, Any]:
+    """Return the answer for programs."""
+    from tacit.reports import fair_figures
+
+    return {**fair_figures(result), "folder": folder}
+
+
+def _show(result: FairResult, folder: Path) -> None:
+    """Print scores by group, the curve, and what is guaranteed."""
+    job = result.job
+    groups = " x ".join(job.sensitive_columns)
+    show_summary(
+        result.fair,
+        title=f"{job.source}: {result.notion} over {groups}, weight {result.weight:.4g}, held-out records",
+    )
+    if result.curve:
+        print_text("\nWhat fairness costs, on the held-out records:")
+        columns, rows = curve_rows(result.curve)
+        print_table(columns, rows, right=columns)
+    print_text(f"\n{result.guarantee}")
+    print_whole(f"\nReport:  {folder / 'report.html'}")
+    print_whole(f"Model:   {folder / 'model.json'}")
+
+
+def curve_rows(points: Any) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return the columns and the rows of a table of points."""
+    return ("weight", "accuracy", "violation", "soft violation", "best"), [
+        (
+            f"{one.weight:g}",
+            f"{one.accuracy:.4f}",
+            f"{one.violation:.4f}",
+            f"{one.soft_violation:.4f}",
+            "yes" if one.pareto else "",
+        )
+        for one in points
+    ]

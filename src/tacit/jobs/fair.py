@@ -1,0 +1,256 @@
+"""A job that trains a fair classifier: data to model, scores by group and the price of fairness."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from tacit.errors import DataError
+from tacit.fairness import FairLogisticRegression, FairnessSummary, pareto, summarise, violation
+from tacit.jobs.config import JobConfig
+from tacit.jobs.data import JobData, load_job_data, with_description
+from tacit.jobs.model import TrainedModel
+from tacit.learning.model import FeatureMap, LinearModel
+from tacit.numerics import Array, IntArray
+from tacit.privacy import Guarantee, NonPrivate, guarantee
+
+__all__ = ["CURVE_WEIGHTS", "CurvePoint", "FairJob", "FairResult"]
+
+CURVE_WEIGHTS: Final = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+"""Weights of the penalty that the curve of a run is drawn through."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurvePoint:
+    """One model of the curve, on the held-out records.
+
+    Attributes:
+        weight: Of the penalty.
+        accuracy: Share of records that are predicted right.
+        violation: Gap of hard predictions under the notion.
+        soft_violation: Gap of probabilities.
+        pareto: Whether no other point is as fair and more accurate, or as accurate and fairer.
+    """
+
+    weight: float
+    accuracy: float
+    violation: float
+    soft_violation: float
+    pareto: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class FairResult:
+    """What a fair training leaves; scores are those of held-out records, computed without privacy.
+
+    Attributes:
+        job: The configuration.
+        data: Records, and what is public of them.
+        model: Ready to predict; it needs no sensitive column.
+        weight: Of the penalty.
+        fair: How fair the model is.
+        unconstrained: The same of a model with weight 0.
+        guarantees: One for each silo or for all; says so where nothing is claimed.
+        curve: Points of other weights; without privacy, and in simulations.
+        seconds: Training time.
+    """
+
+    job: JobConfig
+    data: JobData
+    model: TrainedModel
+    weight: float
+    fair: FairnessSummary
+    unconstrained: FairnessSummary | None
+    guarantees: tuple[Guarantee, ...]
+    curve: tuple[CurvePoint, ...]
+    seconds: float
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The weakest guarantee."""
+        return max(self.guarantees, key=lambda one: one.epsilon)
+
+    @property
+    def notion(self) -> str:
+        """Name of the fairness notion."""
+        return self.job.fairness or "demographic-parity"
+
+    @property
+    def violation(self) -> float:
+        """Gap of the model under the notion of the job."""
+        return self.fair.violation(self.notion)
+
+
+@dataclass
+class FairJob:
+    """A job with its data loaded; `run` trains.
+
+    Attributes:
+        config: What to do; it names a sensitive column.
+        data: Records and silos.
+
+    Raises:
+        DataError: The label is no class, the table cannot be used, or a record has no sensitive value.
+    """
+
+    config: JobConfig
+    data: JobData = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.config = with_description(self.config)
+        self.data = load_job_data(self.config)
+        if not self.data.classes:
+            raise DataError("the label must be a class for a fair model, and it is a number.")
+        self._labels = np.asarray(self.data.classes, dtype=object)
+        self._sensitive = pd.DataFrame(
+            {name: pd.Series(values, dtype=object) for name, values in self.data.sensitive.items()}
+        ).replace("", None)
+
+    def run(self, *, progress: Callable[[int, int], None] | None = None) -> FairResult:
+        """Train, with and without the penalty, and score by group.
+
+        Args:
+            progress: Told how many models are trained, and how many there are.
+
+        Raises:
+            ParameterError: No weight reaches the violation that the job asks for.
+            DataError: A record without a sensitive value, or a group without records of some label.
+        """
+        total = 1 + len(CURVE_WEIGHTS)
+
+        def say(done: int, _: int = 0) -> None:
+            if progress is not None:
+                progress(done, total)
+
+        say(0)
+        start = time.perf_counter()
+        model = self._estimator(self.config.weight_of_fairness).fit(*self._train())
+        seconds = time.perf_counter() - start
+        found = self._points(CURVE_WEIGHTS, lambda done, _: say(1 + done))
+        return FairResult(
+            job=self.config,
+            data=self.data,
+            model=self._saved(model),
+            weight=float(model.weight_),
+            fair=self._summary(model),
+            unconstrained=found[0][1],
+            guarantees=(guarantee(NonPrivate(), 0.0, observer="whoever sees the model"),),
+            curve=_with_pareto([point for point, _ in found]),
+            seconds=seconds,
+        )
+
+    def curve(
+        self, weights: Sequence[float], *, progress: Callable[[int, int], None] | None = None
+    ) -> tuple[CurvePoint, ...]:
+        """Train a model for each weight, without privacy, and score it on the held-out records.
+
+        Args:
+            weights: Each >= 0.
+            progress: As in `run`.
+        """
+        return _with_pareto([point for point, _ in self._points(weights, progress or (lambda *_: None))])
+
+    def _points(
+        self, weights: Sequence[float], progress: Callable[[int, int], None]
+    ) -> list[tuple[CurvePoint, FairnessSummary]]:
+        """Train a model for each weight."""
+        found = []
+        for done, weight in enumerate(weights):
+            progress(done, len(weights))
+            found.append(self._point(weight, self._estimator(weight, search=False).fit(*self._train())))
+        progress(len(weights), len(weights))
+        return found
+
+    def _estimator(self, weight: float, *, search: bool = True) -> FairLogisticRegression:
+        """Return the estimator of the job at another weight."""
+        return FairLogisticRegression(
+            fairness=self.config.fairness or "demographic-parity",
+            weight=weight,
+            max_violation=self.config.max_violation if search else None,
+            random_state=self.config.seed,
+        )
+
+    def _train(self) -> tuple[Array, Array, pd.DataFrame]:
+        """Return features, labels and sensitive columns of the training records that have a label."""
+        return self._part(np.concatenate(self.data.train))
+
+    def _part(self, index: IntArray) -> tuple[Array, Array, pd.DataFrame]:
+        """Return some of the records that have a label, without other records' cells having a say."""
+        good = index[np.isfinite(self.data.y[index])]
+        if len(good) == 0:
+            raise DataError("no record has a label.")
+        codes = self.data.y[good].astype(np.int64)
+        X = np.nan_to_num(self.data.X[good], nan=0.0)
+        return X, self._labels[codes].astype(str), self._sensitive.iloc[good].reset_index(drop=True)
+
+    def _summary(self, model: FairLogisticRegression) -> FairnessSummary:
+        """Return how fair a model is on the held-out records."""
+        X, y, sensitive = self._part(self.data.test)
+        return summarise(y, model.predict(X), sensitive, classes=list(model.classes_))
+
+    def _point(self, weight: float, model: FairLogisticRegression) -> tuple[CurvePoint, FairnessSummary]:
+        """Return a point of the curve."""
+        X, y, sensitive = self._part(self.data.test)
+        found = self._summary(model)
+        notion = self.config.fairness or "demographic-parity"
+        soft = violation(
+            model.predict_proba(X), sensitive, fairness=notion, labels=y, classes=list(model.classes_)
+        )
+        point = CurvePoint(
+            weight=weight,
+            accuracy=found.accuracy,
+            violation=found.violation(notion),
+            soft_violation=soft,
+            pareto=False,
+        )
+        return point, found
+
+    def _saved(self, model: FairLogisticRegression) -> TrainedModel:
+        """Return the model as people use it, of features as they come."""
+        scale = model.scaling_
+        coef = model.coef_ / scale.scale
+        constant = model.intercept_ - coef @ scale.shift
+        if len(model.classes_) == 2:
+            constant = constant - model.threshold_
+        known = [str(one) for one in self.data.classes]
+        classes = np.array([self.data.classes[known.index(one)] for one in model.classes_], dtype=object)
+        linear = _within_bounds(coef, constant, classes, lower=self.data.lower, upper=self.data.upper)
+        return TrainedModel(
+            linear=linear,
+            feature_names=self.data.feature_names,
+            columns=self.data.columns,
+            run=self.config.run,
+            trust="none",
+            privacy=str(model.guarantee_),
+        )
+
+
+def _within_bounds(
+    coef: Array, constant: Array, classes: Array, *, lower: float, upper: float
+) -> LinearModel:
+    """Return the linear model whose scores are coef x + constant, of features within bounds.
+
+    Args:
+        coef: Shape (outputs, d).
+        constant: Shape (outputs,).
+        classes: Labels.
+        lower: Of every feature.
+        upper: Of every feature.
+    """
+    d = coef.shape[1]
+    features = FeatureMap(lower=np.full(d, lower), upper=np.full(d, upper), unit_rows=False)
+    # A mapped row is (x - centre) * scale and the constant, all over one length.
+    weights = np.vstack([coef.T / features.scale[:, None], (constant + coef @ features.centre)[None, :]])
+    weights[-1] /= features.constant
+    return LinearModel(features=features, w=(weights * features.longest).ravel(), classes=classes)
+
+
+def _with_pareto(points: list[CurvePoint]) -> tuple[CurvePoint, ...]:
+    """Mark the points that no other one beats."""
+    best = pareto(np.array([p.accuracy for p in points]), np.array([p.violation for p in points]))
+    return tuple(replace(point, pareto=bool(one)) for point, one in zip(points, best, strict=True))

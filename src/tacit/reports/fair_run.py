@@ -1,0 +1,175 @@
+"""What a fair training leaves on disk: its model, its statement, its figures and a report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+from tacit.errors import printable
+from tacit.fairness import FairnessSummary
+from tacit.jobs import MODEL_FILE, FairResult
+from tacit.privacy import NonPrivate, Unit
+from tacit.privacy.run_clauses import OPEN
+from tacit.privacy.statement import About, DataFacts, OpenModel, Statement, digest_of
+from tacit.reports.fair_plots import curve_svg, rates_svg
+from tacit.reports.html import template
+from tacit.reports.run_folder import RunFolder, finish
+from tacit.reports.tables import format_delta, format_epsilon
+
+__all__ = ["FAIR_FIGURES_FILE", "fair_figures", "write_fair_run"]
+
+FAIR_FIGURES_FILE: Final = "fairness.json"
+_PAGE: Final = "fair.html.j2"
+
+
+def fair_figures(result: FairResult) -> dict[str, Any]:
+    """Return the numbers of a fair training, as its file and the command line have them.
+
+    Everything about held-out records is an exact statistic of them: of private ones it stays with their
+    owner.
+    """
+    private = _private(result)
+    before = result.unconstrained
+    found: dict[str, Any] = {
+        "version": 1,
+        "run": result.job.run,
+        "data": printable(result.job.title),
+        "sensitive": list(result.job.sensitive_columns),
+        "fairness": result.notion,
+        "fairness_weight": result.weight,
+        "records": result.fair.records,
+        "accuracy": result.fair.accuracy,
+        "violation": result.violation,
+        "unconstrained_accuracy": None if before is None else before.accuracy,
+        "unconstrained_violation": None if before is None else before.violation(result.notion),
+        "held_out": _summary(result.fair),
+        "curve": [asdict(point) for point in result.curve],
+        "seconds": result.seconds,
+    }
+    if private:
+        weakest = result.guarantee
+        found |= {
+            "protect": result.job.protect,
+            "trust": result.model.trust,
+            "epsilon": weakest.epsilon,
+            "delta": weakest.delta,
+            "simulated": weakest.simulated,
+            "guarantee": str(weakest),
+        }
+    return found
+
+
+def write_fair_run(result: FairResult, folder: RunFolder) -> Path:
+    """Write the folder of a fair training: `model.json`, `statement.json`, `fairness.json`, `report.html`.
+
+    Args:
+        result: A finished job.
+        folder: Made by `claim_folder`.
+
+    Returns:
+        The folder.
+
+    Raises:
+        DataError: The folder cannot be written, or holds a finished run.
+    """
+    with finish(folder) as path:
+        created = datetime.now(UTC)
+        figures = fair_figures(result)
+        _json(path / FAIR_FIGURES_FILE, figures)
+        result.model.save(path / MODEL_FILE)
+        files = [path / MODEL_FILE]
+        if result.data.description is not None:
+            files.append(path / "columns.toml")
+            files[-1].write_bytes(result.data.description)
+        statement = fair_statement(result, run=path.name, created=created, files=files)
+        _json(path / "statement.json", statement.to_builtins())
+        page = _render(result, figures, run=path.name, created=created)
+        (path / "report.html").write_text(page, encoding="utf-8")
+    return path
+
+
+def fair_statement(result: FairResult, *, run: str, created: datetime, files: list[Path]) -> Statement:
+    """Build what `tacit account verify` reads; it holds no score and nothing else of private data."""
+    private = _private(result)
+    data, trust = result.data, result.model.trust
+    sizes = data.sizes
+    silos = [None] if len(result.guarantees) < len(sizes) or trust == "central" else data.silo_names
+    units = [sum(sizes)] if silos == [None] else sizes
+    return Statement(
+        kind="train",
+        run=printable(run),
+        created=created.isoformat(timespec="seconds"),
+        tacit=version("tacit"),
+        released=trust,
+        algorithm="dp-fermi" if private else "fermi",
+        guarantees=result.guarantees if private else (),
+        about=tuple(About(trust=trust, silo=silo, units=n) for silo, n in zip(silos, units, strict=True))
+        if private
+        else (),
+        not_private=() if private else (OpenModel(trust=trust, sentence=OPEN),),
+        data=DataFacts(
+            name=printable(result.job.title),
+            public=data.public,
+            silos=len(sizes),
+            unit=Unit.RECORD,
+            sizes=dict(zip(data.silo_names, sizes, strict=True)),
+            read_off=tuple(map(printable, data.read_off)),
+        ),
+        notes=tuple(map(printable, data.notes)),
+        digests={file.name: digest_of(file) for file in files},
+    )
+
+
+def _private(result: FairResult) -> bool:
+    """Return whether anything is claimed."""
+    return not isinstance(result.guarantee.event, NonPrivate)
+
+
+def _summary(found: FairnessSummary) -> dict[str, Any]:
+    """Return what is said of predictions."""
+    return asdict(found)
+
+
+def _render(result: FairResult, figures: Mapping[str, Any], *, run: str, created: datetime) -> str:
+    """Write the report as HTML; text from the data is escaped."""
+    weakest = result.guarantee
+    private = _private(result)
+    classes = list(result.fair.groups[0].predicted)
+    return template(_PAGE).render(
+        run=run,
+        created=f"{created.day} {created:%B %Y, %H:%M} UTC",
+        version=version("tacit"),
+        data_name=printable(result.job.title),
+        public=result.data.public,
+        sensitive=", ".join(result.job.sensitive_columns),
+        notion=result.notion,
+        weight=f"{result.weight:.4g}",
+        private=private,
+        protect=result.job.protect,
+        sentence=str(weakest),
+        simulated=private and weakest.simulated,
+        epsilon=format_epsilon(weakest.epsilon) if private else "none",
+        delta=format_delta(weakest.delta) if private else "none",
+        figures=figures,
+        fair=result.fair,
+        classes=classes[1:] if len(classes) == 2 else classes,
+        before={}
+        if result.unconstrained is None
+        else {one.group: one for one in result.unconstrained.groups},
+        plots={
+            "curve": curve_svg(
+                result.curve, notion=result.notion, run=(result.violation, result.fair.accuracy)
+            ),
+            "rates": rates_svg(result.fair, result.unconstrained),
+        },
+    )
+
+
+def _json(path: Path, data: Mapping[str, Any]) -> None:
+    """Write strict JSON: no NaN, no infinity."""
+    path.write_text(json.dumps(data, indent=2, allow_nan=False, ensure_ascii=False) + "\n", encoding="utf-8")
