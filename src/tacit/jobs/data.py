@@ -281,7 +281,7 @@ def _loaded(job: JobConfig) -> data.Dataset:
 def _known(name: str, loaded: data.Dataset) -> str:
     """Return what a data set calls a sensitive attribute: some say "sex" and others "gender"."""
     other = {"sex": "gender", "gender": "sex"}.get(name)
-    if name not in loaded.sensitive and other in loaded.sensitive:
+    if other is not None and name not in loaded.sensitive and other in loaded.sensitive:
         return other
     return check_choice(f"sensitive of {loaded.name}", name, loaded.sensitive)
 
