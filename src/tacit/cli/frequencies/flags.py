@@ -1,0 +1,162 @@
+"""What `tacit frequencies` is asked: whose values, of which domain, at what price."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from tacit.cli.choices import OneOf
+from tacit.cli.files import check_picture
+from tacit.cli.names import FREQUENCY_MECHANISMS, PROJECTIONS
+from tacit.cli.output import JsonFlag
+from tacit.errors import ParameterError, check_probability
+
+if TYPE_CHECKING:
+    from tacit.frequencies import FrequenciesQuery
+    from tacit.privacy import Neighbours, PrivacyBudget
+
+__all__ = ["SEVERAL", "SHUFFLE_DELTA", "TRUSTS", "FrequencyFlags", "budget_of"]
+
+SEVERAL: Final = ("--data", "--values")
+"""Options that take several values."""
+TRUSTS: Final = ("local", "shuffle", "central")
+SHUFFLE_DELTA: Final = 1e-6
+"""Delta behind a shuffler, where none is given."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrequencyFlags:
+    """Whose values are counted, of which domain, and what that may cost."""
+
+    data: Annotated[list[str], typer.Option(help="Tables, a pattern or a folder, one row per record.")]
+    column: Annotated[str, typer.Option(help="Name of the column.")]
+    epsilon: Annotated[float, typer.Option(help="Privacy budget of all frequencies together.")]
+    values: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="All possible values, which are public: `--values a,b,c`. Any other cell counts as other.",
+            show_default="the categories of the column description",
+        ),
+    ] = None
+    domain: Annotated[
+        Path | None,
+        typer.Option(help="File with the possible values, one a line.", show_default="none"),
+    ] = None
+    delta: Annotated[
+        float | None,
+        typer.Option(
+            help="Probability that the bound may fail.", show_default="0, or 1e-6 with --trust shuffle"
+        ),
+    ] = None
+    trust: Annotated[
+        str,
+        typer.Option(
+            click_type=OneOf(
+                TRUSTS,
+                told={
+                    "local": "every record is randomised by itself",
+                    "shuffle": "so it is, and nobody knows whose message is whose",
+                    "central": "who holds the table adds noise",
+                },
+            ),
+            help="Who is trusted: {names}.",
+        ),
+    ] = "local"
+    person: Annotated[
+        str | None,
+        typer.Option(
+            help="Column with the id of each record's person, who is then protected and counts once.",
+            show_default="as the column description has it, else records are protected",
+        ),
+    ] = None
+    mechanism: Annotated[
+        str | None,
+        typer.Option(
+            click_type=OneOf(FREQUENCY_MECHANISMS),
+            help="What every record sends: {names}.",
+            show_default="the one of the least error",
+        ),
+    ] = None
+    max_random_bits: Annotated[
+        float | None,
+        typer.Option(help="Most fair bits that a record may need.", show_default="no limit"),
+    ] = None
+    max_message_bits: Annotated[
+        int | None, typer.Option(help="Most bits of a message.", show_default="no limit")
+    ] = None
+    projection: Annotated[
+        str | None,
+        typer.Option(
+            click_type=OneOf(PROJECTIONS, told={"none": "unbiased", "simplex": "the nearest frequencies"}),
+            help="How estimates are made consistent: {names}.",
+            show_default="simplex, or none with --heavy-hitters",
+        ),
+    ] = None
+    heavy_hitters: Annotated[
+        bool,
+        typer.Option("--heavy-hitters", help="Only show values that are certainly above the threshold."),
+    ] = False
+    threshold: Annotated[
+        float, typer.Option(help="Frequency that heavy hitters are above, with --heavy-hitters.")
+    ] = 0.0
+    confidence: Annotated[float, typer.Option(help="Probability that none of the intervals misses.")] = 0.95
+    seed: Annotated[
+        int | None,
+        typer.Option(help="Seed of a simulation, which protects nobody.", show_default="secret randomness"),
+    ] = None
+    ledger: Annotated[
+        Path | None,
+        typer.Option(help="Ledger file or folder that pays.", show_default="the one beside the tables"),
+    ] = None
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            help="Draw the most frequent values with their intervals into this file.",
+            show_default="no picture",
+        ),
+    ] = None
+    json: JsonFlag = False
+
+    def __post_init__(self) -> None:
+        if self.plot is not None:
+            check_picture(self.plot)
+        if self.seed is not None and self.ledger is not None:
+            raise ParameterError(
+                "--ledger is for answers that leave; with --seed the answer is a simulation."
+            )
+        check_probability("confidence", self.confidence, low_open=True, high_open=True)
+        check_probability("threshold", self.threshold, high_open=True)
+        if self.threshold and not self.heavy_hitters:
+            raise ParameterError(f"threshold is for --heavy-hitters, got {self.threshold!r} without it.")
+
+    @property
+    def consistent(self) -> str:
+        """How estimates are made consistent; with many rare values, the simplex lowers the large ones."""
+        return self.projection or ("none" if self.heavy_hitters else "simplex")
+
+    def query(self, k: int, n: int, neighbours: Neighbours) -> FrequenciesQuery:
+        """Return what is asked of n units about k values, calibrated."""
+        from tacit.frequencies import FrequenciesQuery
+        from tacit.privacy import TrustModel
+
+        return FrequenciesQuery.calibrated(
+            k=k,
+            n=n,
+            budget=budget_of(self.epsilon, self.delta, self.trust),
+            trust=TrustModel(self.trust),
+            neighbours=neighbours,
+            mechanism=self.mechanism,
+            max_random_bits=self.max_random_bits,
+            max_message_bits=self.max_message_bits,
+        )
+
+
+def budget_of(epsilon: float, delta: float | None, trust: str) -> PrivacyBudget:
+    """Return the budget of a question, with a delta where a shuffler needs one."""
+    from tacit.privacy import PrivacyBudget
+
+    usual = SHUFFLE_DELTA if trust == "shuffle" else 0.0
+    return PrivacyBudget(epsilon, usual if delta is None else delta)
