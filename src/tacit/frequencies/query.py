@@ -12,10 +12,10 @@ from tacit.errors import ParameterError, check_count, check_probability
 from tacit.frequencies.bands import Band
 from tacit.frequencies.central import NoisyHistogram
 from tacit.frequencies.choice import choose_mechanism
-from tacit.frequencies.oracle import FrequencyOracle
+from tacit.frequencies.oracle import FrequencyOracle, check_replaced
 from tacit.mechanisms import whole_values
 from tacit.numerics import Array
-from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, Relation, TrustModel, Unit, guarantee
+from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, TrustModel, Unit, guarantee
 from tacit.privacy.run_clauses import clauses_of_ids
 from tacit.randomness import is_secure
 
@@ -96,11 +96,7 @@ class FrequenciesQuery:
             BudgetError: The budget cannot be met, or no mechanism keeps to the bounds.
         """
         check_count("n", n)
-        if neighbours.relation is not Relation.REPLACE_ONE:
-            raise ParameterError(
-                "neighbours must be replace-one for frequencies, whose number of messages is public, got "
-                f"{neighbours.relation.value}."
-            )
+        check_replaced(neighbours)
         if trust not in (TrustModel.LOCAL, TrustModel.SHUFFLE, TrustModel.CENTRAL):
             raise ParameterError(f"trust must be local, shuffle or central, got {trust!s}.")
         if trust is TrustModel.SHUFFLE and budget.delta == 0:
