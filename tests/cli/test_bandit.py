@@ -16,6 +16,7 @@ from tacit.cli import main
 from tacit.privacy import Guarantee, Parallel, PureDP, TrustModel, guarantee, verify
 
 TEN = ["--actions", "10", "--dim", "2", "--horizon", "1e6", "--epsilon", "1"]
+FREE = ["simulate", "--actions", "10", "--horizon", "1e6", "--trust", "none"]
 
 
 def answer(argv: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
@@ -212,6 +213,10 @@ def test_a_run_refuses_what_it_is_not_of(
     [
         (["simulate", "--actions", "10", "--horizon", "1e6"], "epsilon must be given for trust 'central'"),
         (["simulate", *TEN, "--trust", "none"], "epsilon is for a trust model"),
+        ([*FREE, "--delta", "1e-6"], "delta is for a trust model, got 1e-06"),
+        ([*FREE, "--noise", "laplace"], "noise is for a trust model, got 'laplace'"),
+        ([*FREE, "--anonymity", "action"], "anonymity is for a trust model"),
+        ([*FREE, "--method", "paper"], "method is for a trust model"),
         (["simulate", *TEN, "--delta", "1e-6"], "delta must be 0"),
         (["simulate", *TEN[:-1], "0"], "epsilon must be a number > 0"),
         (["simulate", *TEN[:-1], "nan"], "epsilon must be a finite number"),

@@ -110,15 +110,20 @@ class LiveBandit:
         Raises:
             ParameterError: The file is missing or no record, or of another plan or seed; nothing is changed.
         """
-        record = read_record(Path(path))
-        found = cls(Path(path), record)
+        where = Path(path)
+        record = read_record(where)
+        found = cls(where, record)
         if seed != record.seed:
             ours = "secret randomness" if record.seed is None else f"the seed {record.seed}"
             asked = "none" if seed is None else repr(seed)
             raise ParameterError(f"seed must be that of the run, which draws from {ours}; got {asked}.")
         if plan is not None:
             _check_same(plan.facts(), found.plan.facts())
-        _check_levels(record, found.plan, Path(path))
+        _check_levels(record, found.plan, where)
+        with _locked(where):
+            # Of a process that was killed: sums of rewards under noise that nobody was told, and that will be
+            # drawn afresh.
+            _beside(where).unlink(missing_ok=True)
         return found
 
     @property
@@ -342,9 +347,14 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
+def _beside(path: Path) -> Path:
+    """Return where a file is written before it takes the place of another one."""
+    return path.with_name(f"{path.name}.new")
+
+
 def _replace(path: Path, data: bytes) -> None:
     """Put a file in the place of another one, on disk before this returns."""
-    new = path.with_name(f"{path.name}.new")
+    new = _beside(path)
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         file.write(data)
         file.flush()

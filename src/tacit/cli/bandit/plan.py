@@ -56,6 +56,7 @@ def plan(flags: PlanFlags) -> None:
             asked = replace(
                 flags,
                 epsilon=flags.epsilon if private else None,
+                noise=flags.noise if private else "discrete",
                 delta=(DELTA if flags.delta is None else flags.delta) if trust == "shuffle" else None,
                 anonymity=flags.anonymity if trust == "shuffle" else "batch",
                 method=flags.method if trust == "shuffle" else "numeric",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -99,8 +99,9 @@ class Budget:
 
         name = check_choice("trust", trust, TRUSTS)
         if name == "none":
-            if self.epsilon is not None:
-                raise ParameterError(f"epsilon is for a trust model, got {self.epsilon!r} with trust 'none'.")
+            for field in fields(Budget):
+                if (value := getattr(self, field.name)) != field.default:
+                    raise ParameterError(f"{field.name} is for a trust model, got {value!r} with trust 'none'.")
             return RewardPrivacy()
         if self.epsilon is None:
             raise ParameterError(f"epsilon must be given for trust {name!r}.")
