@@ -230,7 +230,9 @@ def test_continuous_noise_and_impossible_records_are_refused(tmp_path: Path) -> 
     started.next_batch()
     good = json.loads((tmp_path / "run.json").read_text())
     broken: list[dict[str, object]] = [
-        {"version": 2},
+        {"version": 1},
+        {"version": 3},
+        {"run": ""},
         {"version": True},
         {"extra": 1},
         {"alive": []},

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from tacit.bandits import Anonymity, RewardPrivacy, random_circle, reward_message
 from tacit.bandits.reward_privacy import DEALT
 from tacit.cli import main
+from tacit.ledger import Ledger
 from tacit.privacy import Guarantee, Parallel, PureDP, TrustModel, guarantee, verify
 
 TEN = ["--actions", "10", "--dim", "2", "--horizon", "1e6", "--epsilon", "1"]
@@ -385,3 +386,90 @@ def test_a_budget_between_millionths_verifies(
     start = ["run", str(record), "--actions", str(actions), *CENTRAL[:3], trust, "--epsilon", epsilon]
     statement.write_text(json.dumps(answer(start, capsys)))
     assert main(["account", "verify", str(statement)]) == 0
+
+
+def _rewarded(found: dict[str, Any], rng: np.random.Generator) -> str:
+    """Return the rows of a log for the batch that is out."""
+    batch = found["next"]
+    rows = np.repeat(batch["actions"], batch["counts"])
+    return "".join(
+        f"{batch['batch']},{a},{r}\n" for a, r in zip(rows, rng.choice([-1, 1], rows.size), strict=True)
+    )
+
+
+def _rounds_out(record: bytes) -> int:
+    """Return how many clients the batch of a record takes."""
+    return sum(json.loads(record)["issued"]["counts"])
+
+
+def test_a_ledger_pays_for_a_run_once(
+    actions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two records that are fed one log are two releases of the same rewards, and both are paid for."""
+    log, ledger = tmp_path / "log.csv", tmp_path / "log.ledger"
+    start = [*("--actions", str(actions)), "--horizon", "500", "--trust", "central", "--epsilon", "1"]
+    first, second, third = (["run", str(tmp_path / f"{name}.json")] for name in "abc")
+    rng = np.random.default_rng(0)
+
+    def spent() -> float:
+        with Ledger.open(ledger) as account:
+            return account.spent().epsilon
+
+    found = answer([*first, *start], capsys)
+    # A log that nothing was written to yet is no mistake.
+    log.write_text("batch,action,reward\n")
+    assert main(["bandit", *first, "--log", str(log)]) == 0
+    assert f"`tacit ledger create {ledger} --epsilon E --delta D --part reward`" in capsys.readouterr().err
+    create = ["ledger", "create", str(ledger), "--epsilon", "2", "--delta", "0"]
+    assert main([*create, "--part", "reward"]) == 0
+    capsys.readouterr()
+    assert answer([*first, "--log", str(log)], capsys)["answered"] == []
+    assert spent() == 0
+    log.write_text("batch,action,reward\n" + _rewarded(found, rng))
+    early = (tmp_path / "a.json").read_bytes()
+    assert answer([*first, "--log", str(log)], capsys)["answered"] == [1]
+    found = answer([*first, "--log", str(log)], capsys)
+    assert spent() == 1
+    with log.open("a") as more:
+        more.write(_rewarded(found, rng))
+    assert answer([*first, "--log", str(log)], capsys)["answered"] == [2]
+    assert spent() == 1
+    # An older copy of the record has the same noise, not a fresh one, and so may go on.
+    late = json.loads((tmp_path / "a.json").read_bytes())
+    (tmp_path / "a.json").write_bytes(early)
+    assert answer([*first, "--log", str(log)], capsys)["answered"] == [1, 2]
+    assert json.loads((tmp_path / "a.json").read_bytes()) == late
+    assert spent() == 1
+    # Other records know only the first batch, as nothing else is out yet.
+    log.write_text("".join(log.read_text().splitlines(keepends=True)[: 1 + _rounds_out(early)]))
+    answer([*second, *start], capsys)
+    assert answer([*second, "--log", str(log)], capsys)["answered"] == [1]
+    assert spent() == 2
+    answer([*third, *start], capsys)
+    before = (tmp_path / "c.json").read_bytes()
+    assert "above what" in refusal([*third, "--log", str(log)], capsys, code=4)
+    assert (tmp_path / "c.json").read_bytes() == before
+    refused = refusal(["run", str(tmp_path / "d.json"), *start, "--ledger", str(ledger)], capsys, code=4)
+    assert "nothing was spent" in refused
+    assert not (tmp_path / "d.json").exists()
+
+
+def test_a_ledger_that_cannot_pay_is_refused(
+    actions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start = [*("--actions", str(actions)), "--horizon", "500", "--epsilon", "1"]
+    for part in ("all", "reward"):
+        create = ["ledger", "create", str(tmp_path / f"{part}.ledger"), "--epsilon", "2", "--delta", "0"]
+        assert main([*create, "--part", part]) == 0
+    capsys.readouterr()
+    record = str(tmp_path / "r.json")
+    named = ["--ledger", str(tmp_path / "reward.ledger")]
+    other = ["--ledger", str(tmp_path / "all.ledger")]
+    assert "is about replacing one record, the plan about replacing one record's reward" in refusal(
+        ["run", record, *start, "--trust", "central", *other], capsys, code=5
+    )
+    for options in (["--trust", "local"], ["--trust", "central", "--seed", "1"]):
+        assert "a ledger pays where the server adds the noise" in refusal(
+            ["run", record, *start, *options, *named], capsys
+        )
+    assert not Path(record).exists()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import fcntl
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,10 +12,13 @@ import numpy.typing as npt
 
 from tacit.bandits.answers import decode_high, noisy_high, round_rewards
 from tacit.bandits.elimination import Batch, Decision, Elimination, begin, decide, next_batch
+from tacit.bandits.paying import check_payers, drawn_once, is_kept
 from tacit.bandits.plan import BanditPlan
 from tacit.bandits.record import AnsweredBatch, IssuedBatch, RunRecord, read_record
 from tacit.bandits.reward_privacy import RewardNoise
 from tacit.errors import DataError, ParameterError, RefusalError, check_count
+from tacit.ledger import Ledger
+from tacit.ledger.private_files import beside, replace_private
 from tacit.numerics import Array, IntArray, as_floats
 from tacit.privacy import Guarantee, TrustModel
 from tacit.privacy.strict_json import MOST_BYTES
@@ -34,8 +36,8 @@ class LiveBandit:
     is decided is on disk before it is returned, so that a process may be killed at any time: an answered
     batch is never answered again, and no noise is drawn twice for what anybody may have seen.
 
-    The file holds the plan, the noisy sums and who is left: what the guarantee covers, and no reward. It must
-    not be put back to an older copy, which would draw fresh noise for the same rewards.
+    The file holds the plan, the noisy sums and who is left: what the guarantee covers, and no reward. Without
+    a ledger it must not be put back to an older copy, which would draw fresh noise for the same rewards.
 
     Args:
         path: The file; made by `start`, read by `resume`.
@@ -59,18 +61,29 @@ class LiveBandit:
         self._path = path
         self._record = record
         self._plan = record.to_plan()
+        self._accounts: tuple[Ledger, ...] = ()
 
     @classmethod
-    def start(cls, plan: BanditPlan, path: str | Path, *, seed: int | None = None) -> LiveBandit:
+    def start(
+        cls,
+        plan: BanditPlan,
+        path: str | Path,
+        *,
+        seed: int | None = None,
+        accounts: Sequence[Ledger] = (),
+    ) -> LiveBandit:
         """Start a run.
 
         Args:
             plan: What is played. Private plans need discrete noise.
             path: File to keep it in, which must not exist.
             seed: Of a simulation, which protects nobody; None draws noise from secret randomness.
+            accounts: Open ledgers that pay, see `pay_from`.
 
         Raises:
             ParameterError: The file exists, the horizon is too short, or the noise is not exact.
+            BudgetError: The run costs more than what is left in a ledger.
+            LedgerError: A ledger is about other neighbours.
         """
         where = Path(path)
         if seed is not None:
@@ -88,13 +101,16 @@ class LiveBandit:
             raise ParameterError(
                 f"actions must fit into a file of {MOST_BYTES:,} bytes, got {len(plan.actions):,}: thin them."
             )
+        check_payers(accounts, record, plan)
         with _locked(where):
             if where.exists():
                 raise ParameterError(
                     f"path must not exist yet, got {str(where)!r}: resume it, or name another."
                 )
-            _replace(where, record.to_json())
-        return cls(where, record)
+            replace_private(where, record.to_json())
+        found = cls(where, record)
+        found.pay_from(accounts)
+        return found
 
     @classmethod
     def resume(
@@ -123,8 +139,25 @@ class LiveBandit:
         with _locked(where):
             # Of a process that was killed: sums of rewards under noise that nobody was told, and that will be
             # drawn afresh.
-            _beside(where).unlink(missing_ok=True)
+            beside(where).unlink(missing_ok=True)
         return found
+
+    def pay_from(self, accounts: Sequence[Ledger]) -> None:
+        """Have ledgers pay from now on, where the server adds the noise.
+
+        The whole run is paid for once, with its first answered batch. The last ledger keeps the noisy sums,
+        so that they are drawn once even if the file of the run is put back to an older copy.
+
+        Args:
+            accounts: Open ledgers about the rewards, which stay open while answers come in.
+
+        Raises:
+            BudgetError: The run costs more than what is left in one of them.
+            LedgerError: One of them is about other neighbours.
+            ParameterError: Nothing is to be paid under this trust model, or in a simulation.
+        """
+        check_payers(accounts, self._record, self._plan)
+        self._accounts = tuple(accounts)
 
     @property
     def plan(self) -> BanditPlan:
@@ -156,6 +189,12 @@ class LiveBandit:
         """Whether `observe` draws secret noise, so that the same rewards twice would be two releases."""
         privacy = self._plan.privacy
         return privacy.private and not privacy.by_message and self._record.seed is None
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether a ledger holds the noisy sums of the batch that is out: the file is an older copy."""
+        issued = self._record.issued
+        return issued is not None and not issued.final and is_kept(self._accounts, self._record, issued.batch)
 
     @property
     def guarantees(self) -> tuple[Guarantee, ...]:
@@ -195,6 +234,8 @@ class LiveBandit:
             The decision, which is on disk already.
 
         Raises:
+            BudgetError: The run costs more than what is left in a ledger; nothing was used.
+            LedgerError: A ledger is about other neighbours, or cannot be used.
             RefusalError: The batch was answered, or is not out: rewards are used once.
             DataError: Not exactly as many answers for each action as were asked for. A batch with fewer would
                 be less private than was said under shuffle trust, and is never decoded: have other clients
@@ -256,9 +297,14 @@ class LiveBandit:
         seed = self._record.seed
         # A stream of its own for each batch: a seeded run that is repeated draws the same noise.
         rng = secure() if seed is None else simulated(seed, "bandit", batch.number)
-        bits = round_rewards(values, plan.reward_range, rng)
-        ones = np.bincount(place, weights=bits, minlength=len(batch.actions)).astype(np.int64)
-        return decode_high(plan, batch, noisy_high(ones, batch.level, rng))
+
+        def draw() -> IntArray:
+            bits = round_rewards(values, plan.reward_range, rng)
+            ones = np.bincount(place, weights=bits, minlength=len(batch.actions)).astype(np.int64)
+            return noisy_high(ones, batch.level, rng)
+
+        paid = self._accounts
+        return decode_high(plan, batch, drawn_once(paid, self._record, plan, batch, draw) if paid else draw())
 
     def _decided(self, batch: Batch, sums: Array) -> Decision:
         """Decide, and return it once it is on disk."""
@@ -280,7 +326,7 @@ class LiveBandit:
                 raise RefusalError(
                     f"{str(self._path)!r} was changed by another process since it was read: resume it again."
                 )
-            _replace(self._path, record.to_json())
+            replace_private(self._path, record.to_json())
         self._record = record
 
 
@@ -345,23 +391,3 @@ def _locked(path: Path) -> Iterator[None]:
     with path.with_name(f"{path.name}.lock").open("ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
-
-
-def _beside(path: Path) -> Path:
-    """Return where a file is written before it takes the place of another one."""
-    return path.with_name(f"{path.name}.new")
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Put a file in the place of another one, on disk before this returns."""
-    new = _beside(path)
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)  # without it, a power cut may bring back the old name
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

@@ -18,6 +18,7 @@ __all__ = [
     "JOB",
     "JOB_DEFAULTS",
     "LEVEL_METHODS",
+    "PARTS",
     "PROJECTIONS",
     "RADIUS_MODES",
     "RANDOMIZERS",
@@ -32,6 +33,7 @@ __all__ = [
 
 RELATIONS: Final = ("replace-one", "add-remove", "zero-out")
 UNITS: Final = ("record", "person", "party")
+PARTS: Final = ("all", "sensitive", "reward", "private")
 RANDOMIZERS: Final = (
     *("general", "2rr", "krr:B", "hadamard", "hadamard:k", "hr:k", "bh:k", "oue:k", "rappor:k", "ss:k"),
     *("laplace", "privunit:q"),

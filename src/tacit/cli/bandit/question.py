@@ -101,7 +101,9 @@ class Budget:
         if name == "none":
             for field in fields(Budget):
                 if (value := getattr(self, field.name)) != field.default:
-                    raise ParameterError(f"{field.name} is for a trust model, got {value!r} with trust 'none'.")
+                    raise ParameterError(
+                        f"{field.name} is for a trust model, got {value!r} with trust 'none'."
+                    )
             return RewardPrivacy()
         if self.epsilon is None:
             raise ParameterError(f"epsilon must be given for trust {name!r}.")
