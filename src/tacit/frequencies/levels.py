@@ -162,14 +162,14 @@ class LevelledHadamard:
         columns = rng.integers(1, dim, size=held.size)
         inside = (np.bitwise_count(held & columns) & 1) ^ 1
         flips = np.array(
-            [draw_words(held.size, rng) < np.uint64(word) for word in self._law[0]], dtype=np.int64
+            [draw_words(held.size, rng) < np.uint64(word) for word in self._law[0]], dtype=np.uint8
         ).reshape(-1, held.size)
         # The key of an analyst is the sum of all flips after its own.
         later = np.bitwise_xor.accumulate(flips[::-1])[::-1]
         keys = tuple(
             OneTimeKeys(later[j + 1], 2, law=self.key_digest(j)) for j in range(len(self.epsilons) - 1)
         )
-        messages = 2 * columns + (inside ^ later[0])
+        messages = 2 * columns + (inside.astype(np.int64) ^ later[0])
         flips[:], later[:] = 0, 0
         return messages, keys
 
@@ -227,7 +227,7 @@ class LevelledHadamard:
         return guarantee(
             self.event(members, neighbours),
             0.0,
-            observer=_observer(members),
+            observer=_observer(members, len(self.epsilons)),
             assumptions=("keys reach the analysts that they are for, and nobody else",),
             simulated=simulated,
         )
@@ -277,6 +277,21 @@ class SeparateLevels:
     def coalition_level(self, members: Collection[int]) -> float:
         """Return the pure level of some analysts together: the sum of theirs; 0 for nobody."""
         return math.fsum(self.oracles[j].level for j in _members(members, len(self.epsilons)))
+
+    def price(
+        self, members: Collection[int], *, neighbours: Neighbours = _RECORDS, simulated: bool = False
+    ) -> Guarantee:
+        """Return the guarantee against analysts who pool their messages; see `LevelledHadamard.price`."""
+        event, chosen = self.event(members, neighbours), _members(members, len(self.epsilons))
+        names = ", ".join(map(str, chosen))
+        who = f"analyst {names}" if len(chosen) == 1 else f"the coalition of analysts {names}"
+        return guarantee(
+            event,
+            0.0,
+            observer=f"{who}, with every message to its members,",
+            assumptions=("messages reach the analysts that they are for, and nobody else",),
+            simulated=simulated,
+        )
 
     def event(self, members: Collection[int], neighbours: Neighbours = _RECORDS) -> Event:
         """Return what a coalition of at least one analyst learns."""
@@ -339,7 +354,7 @@ def estimate_levels(
         raise ParameterError("values must be at least one, got none.")
     check_probability("confidence", confidence, low_open=True, high_open=True)
     prices = [
-        scheme.price([j], neighbours=neighbours, simulated=not is_secure(rng))
+        scheme.price(range(j, len(scheme.epsilons)), neighbours=neighbours, simulated=not is_secure(rng))
         for j in range(len(scheme.epsilons))
     ]
     messages, keys = scheme.publish(values, rng)
@@ -386,10 +401,15 @@ def _members(members: Collection[int], analysts: int) -> Sequence[int]:
     return sorted({check_count("members", j, low=0, high=analysts - 1) for j in members})
 
 
-def _observer(members: Collection[int]) -> str:
+def _observer(members: Collection[int], analysts: int) -> str:
     """Return who a coalition is."""
-    if not members:
+    chosen = _members(members, analysts)
+    if not chosen:
         return "an observer of all public messages"
-    names = ", ".join(str(j) for j in sorted(set(members)))
-    who = f"analyst {names}" if len(set(members)) == 1 else f"the coalition of analysts {names}"
-    return f"{who}, with all public messages and its keys,"
+    if len(chosen) == 1:
+        who = f"analyst {chosen[0]}"
+    elif chosen == list(range(chosen[0], analysts)):
+        who = f"analyst {chosen[0]}, alone or together with all less trusted ones"
+    else:
+        who = f"the coalition of analysts {', '.join(map(str, chosen))}"
+    return f"{who}, with all public messages and keys of its own,"

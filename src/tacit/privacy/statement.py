@@ -44,6 +44,11 @@ KINDS: dict[str, frozenset[str]] = {
         | {"epsilon", "delta", "trust", "unit", "simulated", "guarantee"}
         | {"epsilon_alone", "guarantee_alone", "heavy_hitters", "threshold", "false_alarm"}
     ),
+    "frequencies levels": frozenset(
+        {"table", "column", "n", "k", "levels", "analysts", "projection", "confidence"}
+        | {"bits_per_client", "private_bits_per_client", "random_bits_per_client", "separate_messages"}
+        | {"epsilon", "delta", "trust", "unit", "simulated", "guarantee"}
+    ),
     "vote release": frozenset(
         {"out", "queries", "teachers", "method", "epsilon", "delta", "simulated", "guarantee"}
     ),
@@ -248,7 +253,7 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return found
 
 
-_RELEASES = frozenset({"train", "mean", "frequencies", "vote release", "bandit run"})
+_RELEASES = frozenset({"train", "mean", "frequencies", "frequencies levels", "vote release", "bandit run"})
 """Kinds that say what left, not what something would cost."""
 COMMON = tuple(name for name in Statement.__struct_fields__ if name not in ("kind", "guarantees", "answer"))
 """Fields that a statement of any kind may have, beside its kind, its guarantees and their number."""

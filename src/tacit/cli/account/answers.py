@@ -10,6 +10,7 @@ from tacit.cli.account import bandits, mix
 from tacit.cli.account.frequencies import observers as frequency_observers
 from tacit.cli.account.frequencies import trusts as frequency_trusts
 from tacit.cli.account.hidden import OBSERVERS as ITERATES
+from tacit.cli.account.levels import level_observers
 from tacit.cli.account.options import clauses_of
 from tacit.cli.account.output import observer
 from tacit.cli.account.shuffled import observers as shuffle_observers
@@ -221,6 +222,8 @@ def _observers(found: Statement) -> tuple[str, ...]:
             return tuple(observer_of_means(trust, unit, colluding=colluding, alone=one) for one in views)
         case "frequencies":
             return frequency_observers(found)
+        case "frequencies levels":
+            return level_observers(found)
         case "vote release":
             return (observer_of_bits(check_count("queries at the top", answer["queries"])),)
         case "bandit run":
@@ -245,6 +248,8 @@ def _trusts(found: Statement) -> tuple[str, ...]:
             return (trust, trust) if found.kind == "mean" and trust == "aggregate" else (trust,)
         case "frequencies":
             return frequency_trusts(found)
+        case "frequencies levels":
+            return ("local",) * len(found.guarantees)
         case "account shuffle":
             return ("shuffle", "local")
         case _:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tacit.frequencies import FrequencyOracle, NoisyHistogram
     from tacit.privacy.statement import Statement
 
-__all__ = ["check_frequencies", "observers", "trusts"]
+__all__ = ["check_frequencies", "check_shares", "observers", "trusts"]
 
 _ALONE: Final = frozenset({"epsilon_alone", "guarantee_alone"})
 _HEAVY: Final = frozenset({"heavy_hitters", "threshold", "false_alarm"})
@@ -161,23 +161,28 @@ def _check_projection(shares: dict[str, float], projection: str) -> None:
         raise VerificationError(f"estimates that were made consistent ({projection}) must add up to 1.")
 
 
-def _check_numbers(answer: dict[str, Any], k: int) -> None:
-    """Refuse estimates and intervals that are not k numbers, or heavy hitters below their threshold."""
-    estimates, intervals = answer["estimates"], answer["intervals"]
+def check_shares(estimates: Any, intervals: Any, k: int, projection: str) -> None:
+    """Refuse estimates and intervals that are not k numbers, or not of a projection."""
     if not (isinstance(estimates, dict) and isinstance(intervals, dict)):
         raise VerificationError("estimates and intervals at the top must be by value.")
     if not len(estimates) == k or set(estimates) != set(intervals):
         raise VerificationError(f"estimates and intervals at the top must be of the same {k} values.")
     shares = {name: check_finite("an estimate at the top", value) for name, value in estimates.items()}
-    _check_projection(shares, answer["projection"])
+    _check_projection(shares, projection)
     for name, pair in intervals.items():
         if not isinstance(pair, list) or len(pair) != 2:
             raise VerificationError("an interval at the top must be two numbers.")
         low, high = (check_finite("an interval at the top", end) for end in pair)
         if not 0 <= low <= high <= 1:
             raise VerificationError("an interval at the top must lie in [0, 1].")
-        if answer["projection"] == "none" and not low - 1e-12 <= min(max(shares[name], 0), 1) <= high + 1e-12:
+        if projection == "none" and not low - 1e-12 <= min(max(shares[name], 0), 1) <= high + 1e-12:
             raise VerificationError("an unbiased estimate at the top must lie in its interval.")
+
+
+def _check_numbers(answer: dict[str, Any], k: int) -> None:
+    """Refuse estimates and intervals that cannot be, or heavy hitters below their threshold."""
+    intervals = answer["intervals"]
+    check_shares(answer["estimates"], intervals, k, answer["projection"])
     if "heavy_hitters" not in answer:
         return
     heavy, threshold = answer["heavy_hitters"], check_finite("threshold at the top", answer["threshold"])

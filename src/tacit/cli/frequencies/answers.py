@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from tacit.frequencies import Frequencies
     from tacit.numerics import IntArray
 
-__all__ = ["draw", "facts_of", "notes_on", "show"]
+__all__ = ["SHOWN", "draw", "facts_of", "notes_on", "show", "shown_names"]
 
-_SHOWN: Final = 20
+SHOWN: Final = 20
+"""Values that people see of many."""
 
 
 def facts_of(tables: str, names: list[str], found: Frequencies, flags: FrequencyFlags) -> dict[str, Any]:
@@ -26,7 +27,7 @@ def facts_of(tables: str, names: list[str], found: Frequencies, flags: Frequency
     from tacit.privacy.statement import About, Statement
 
     query, price, alone = found.query, found.guarantee, found.guarantee_alone
-    names = _names(names)
+    names = shown_names(names)
     estimates = project(found.estimates, flags.consistent)
     answer: dict[str, Any] = {
         "table": printable(tables),
@@ -86,7 +87,7 @@ def notes_on(n: int, confidence: float, unit: str, projection: str) -> list[str]
     ]
 
 
-def _names(names: list[str]) -> list[str]:
+def shown_names(names: list[str]) -> list[str]:
     """Return names that can be read again; two that would look alike keep their places apart."""
     shown = [printable(name) for name in names]
     return shown if len(set(shown)) == len(shown) else [f"{name} ({k})" for k, name in enumerate(shown)]
@@ -107,8 +108,8 @@ def draw(path: Path, tables: str, names: list[str], found: Frequencies, flags: F
     """Draw the most frequent values."""
     from tacit.cli.frequencies.plot import draw_frequencies
 
-    shown = _in_order(found, flags)[: 2 * _SHOWN].tolist()
-    names = _names(names)
+    shown = _in_order(found, flags)[: 2 * SHOWN].tolist()
+    names = shown_names(names)
     draw_frequencies(
         path,
         [names[value] for value in shown],
@@ -127,9 +128,9 @@ def show(tables: str, names: list[str], found: Frequencies, flags: FrequencyFlag
 
     query, unit = found.query, found.guarantee.neighbours.unit
     estimates = project(found.estimates, flags.consistent)
-    names = _names(names)
+    names = shown_names(names)
     order = _in_order(found, flags)
-    shown = order[:_SHOWN] if len(order) > _SHOWN + 5 else order
+    shown = order[:SHOWN] if len(order) > SHOWN + 5 else order
     rows = [
         (names[k], f"{estimates[k]:.4g}", f"{found.band.lower[k]:.4g} to {found.band.upper[k]:.4g}")
         for k in shown.tolist()

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from tacit.cli.flags import takes
-from tacit.cli.frequencies.answers import draw, facts_of, show
+from tacit.cli.frequencies import answers, levels
 from tacit.cli.frequencies.columns import Domain, read_column
 from tacit.cli.frequencies.flags import FrequencyFlags
 from tacit.cli.output import print_json, progress
 from tacit.cli.paying import charged, paying_places
+from tacit.errors import check_count
 
 if TYPE_CHECKING:
-    from tacit.frequencies import FrequenciesQuery
+    from numpy.random import Generator
+
+    from tacit.numerics import IntArray
+    from tacit.privacy import Guarantee, Neighbours
 
 __all__ = ["frequencies"]
 
@@ -25,12 +32,12 @@ def frequencies(flags: FrequencyFlags) -> None:
     The possible values must be public: --values, --domain, or the categories of the column description. Any
     other cell, also a missing one, counts as other. The number of records counts as public. All intervals
     together hold the frequencies of these records with the stated probability. Where persons are protected,
-    every person counts once, by the first of the person's records.
+    every person counts once, by the first of the person's records. With --levels several analysts learn, each
+    at an epsilon of its own, from one message of every record.
     """
     import msgspec
 
     from tacit.data import find_tables
-    from tacit.frequencies import estimate_frequencies
     from tacit.privacy import Neighbours, Unit
     from tacit.privacy.weak import warn_of_weak
     from tacit.randomness import secure, simulated
@@ -40,28 +47,74 @@ def frequencies(flags: FrequencyFlags) -> None:
     person = flags.person or tables.described().person
     neighbours = Neighbours(unit=Unit.RECORD if person is None else Unit.PERSON)
     values, sizes = read_column(tables, flags.column, domain, person=person)
+    n = sum(sizes)
     with progress("calibrating"):
-        query = flags.query(len(domain.names), sum(sizes), neighbours)
-    price = msgspec.structs.replace(query.price, simulated=flags.seed is not None)
-    warn_of_weak(price.epsilon, price.delta, units=query.n, unit=neighbours.unit)
+        asked = (_one if flags.levels is None else _several)(flags, len(domain.names), n, neighbours)
+    price = msgspec.structs.replace(asked.price, simulated=flags.seed is not None)
+    warn_of_weak(price.epsilon, price.delta, units=n, unit=neighbours.unit)
     rng = secure() if flags.seed is None else simulated(flags.seed, "frequencies")
     own = flags.trust != "central"
     places = paying_places(tables, flags.ledger, neighbours, local=own) if flags.seed is None else []
-    digest = _digest(query, flags.column, domain.names, person)
+    digest = _digest([flags.column, domain.names, n, asked.mechanism, asked.price.event, person])
     with charged(places, price, kind="frequencies", plan=digest, local=own) as pay:
-        found = estimate_frequencies(values, query, confidence=flags.confidence, rng=rng)
+        found = asked.estimate(values, rng)
         with pay():
             if flags.plot is not None:
-                draw(flags.plot, ", ".join(flags.data), domain.names, found, flags)
+                asked.said.draw(flags.plot, ", ".join(flags.data), domain.names, found, flags)
             if flags.json:
-                print_json(facts_of(", ".join(flags.data), domain.names, found, flags))
+                print_json(asked.said.facts_of(", ".join(flags.data), domain.names, found, flags))
             else:
-                show(", ".join(flags.data), domain.names, found, flags)
+                asked.said.show(", ".join(flags.data), domain.names, found, flags)
 
 
-def _digest(query: FrequenciesQuery, column: str, names: list[str], person: str | None) -> bytes:
+@dataclass(frozen=True, kw_only=True)
+class _Asked:
+    """What is asked, its price, and the module that hands the answer over."""
+
+    price: Guarantee
+    mechanism: str
+    estimate: Callable[[IntArray, Generator], Any]
+    said: ModuleType
+
+
+def _one(flags: FrequencyFlags, k: int, n: int, neighbours: Neighbours) -> _Asked:
+    """Ask for the frequencies at one level."""
+    from tacit.frequencies import estimate_frequencies
+
+    query = flags.query(k, n, neighbours)
+    return _Asked(
+        price=query.price,
+        mechanism=query.mechanism,
+        estimate=lambda values, rng: estimate_frequencies(
+            values, query, confidence=flags.confidence, rng=rng
+        ),
+        said=answers,
+    )
+
+
+def _several(flags: FrequencyFlags, k: int, n: int, neighbours: Neighbours) -> _Asked:
+    """Ask for those that several analysts find, each at a level."""
+    from tacit.frequencies import LevelledHadamard, estimate_levels
+
+    check_count("n", n)
+    scheme = LevelledHadamard.of_levels(k, flags.levels or ())
+    everybody = range(len(scheme.epsilons))
+    return _Asked(
+        price=scheme.price(everybody, neighbours=neighbours),
+        mechanism=repr(scheme),
+        estimate=lambda values, rng: levels.LevelledAnswer(
+            scheme=scheme,
+            n=n,
+            found=estimate_levels(
+                values, scheme, confidence=flags.confidence, neighbours=neighbours, rng=rng
+            ),
+        ),
+        said=levels,
+    )
+
+
+def _digest(facts: list[object]) -> bytes:
     """Return the digest of what is asked."""
     import msgspec
 
-    facts = [column, names, query.n, query.mechanism, query.price.event, person]
     return hashlib.sha256(msgspec.json.encode(facts, enc_hook=str)).digest()

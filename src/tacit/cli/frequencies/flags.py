@@ -12,15 +12,17 @@ from tacit.cli.choices import OneOf
 from tacit.cli.files import check_picture
 from tacit.cli.names import FREQUENCY_MECHANISMS, PROJECTIONS
 from tacit.cli.output import JsonFlag
-from tacit.errors import ParameterError, check_probability
+from tacit.errors import ParameterError, check_positive, check_probability
 
 if TYPE_CHECKING:
     from tacit.frequencies import FrequenciesQuery
     from tacit.privacy import Neighbours, PrivacyBudget
 
-__all__ = ["SEVERAL", "SHUFFLE_DELTA", "TRUSTS", "FrequencyFlags", "budget_of"]
+__all__ = ["NUMBERS", "SEVERAL", "SHUFFLE_DELTA", "TRUSTS", "FrequencyFlags", "budget_of"]
 
-SEVERAL: Final = ("--data", "--values")
+NUMBERS: Final = ("--levels",)
+"""Options that take several numbers."""
+SEVERAL: Final = ("--data", "--values", *NUMBERS)
 """Options that take several values."""
 TRUSTS: Final = ("local", "shuffle", "central")
 SHUFFLE_DELTA: Final = 1e-6
@@ -33,7 +35,19 @@ class FrequencyFlags:
 
     data: Annotated[list[str], typer.Option(help="Tables, a pattern or a folder, one row per record.")]
     column: Annotated[str, typer.Option(help="Name of the column.")]
-    epsilon: Annotated[float, typer.Option(help="Privacy budget of all frequencies together.")]
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="Privacy budget of all frequencies together.", show_default="the largest of --levels"
+        ),
+    ] = None
+    levels: Annotated[
+        list[float] | None,
+        typer.Option(
+            help="Epsilon of every analyst, in order: `--levels 0.5,1,2`. One message serves all of them.",
+            show_default="one analyst, who is everybody",
+        ),
+    ] = None
     values: Annotated[
         list[str] | None,
         typer.Option(
@@ -127,10 +141,43 @@ class FrequencyFlags:
             raise ParameterError(
                 "--ledger is for answers that leave; with --seed the answer is a simulation."
             )
+        if self.levels is not None:
+            self._check_levels(self.levels)
+        elif self.epsilon is None:
+            raise ParameterError("--epsilon must be given, or --levels with one for every analyst.")
         check_probability("confidence", self.confidence, low_open=True, high_open=True)
         check_probability("threshold", self.threshold, high_open=True)
         if self.threshold and not self.heavy_hitters:
             raise ParameterError(f"threshold is for --heavy-hitters, got {self.threshold!r} without it.")
+
+    def _check_levels(self, levels: list[float]) -> None:
+        """Refuse levels in no order, or with what is for one analyst or for another trust model."""
+        for level in levels:
+            check_positive("levels", level)
+        if levels not in (sorted(set(levels)), sorted(set(levels), reverse=True)):
+            raise ParameterError(
+                f"levels must increase or decrease, each another one, got {levels}; analysts of one level "
+                "share its answer."
+            )
+        if self.epsilon is not None and max(levels) > check_positive("epsilon", self.epsilon):
+            raise ParameterError(
+                f"levels must be at most epsilon = {self.epsilon!r}, the budget of what all analysts learn "
+                f"together, got {max(levels)!r}; a larger --epsilon, or none, allows it."
+            )
+        others = {
+            "trust": self.trust if self.trust != "local" else None,
+            "delta": self.delta or None,
+            "mechanism": self.mechanism,
+            "max_random_bits": self.max_random_bits,
+            "max_message_bits": self.max_message_bits,
+            "heavy_hitters": self.heavy_hitters or None,
+        }
+        for name, given in others.items():
+            if given is not None:
+                raise ParameterError(
+                    f"{name} must not be given beside --levels, got {given!r}: levels are for local trust, "
+                    "one Hadamard bit from every record, and a bit of key for every analyst but the last."
+                )
 
     @property
     def consistent(self) -> str:
@@ -145,7 +192,7 @@ class FrequencyFlags:
         return FrequenciesQuery.calibrated(
             k=k,
             n=n,
-            budget=budget_of(self.epsilon, self.delta, self.trust),
+            budget=budget_of(0.0 if self.epsilon is None else self.epsilon, self.delta, self.trust),
             trust=TrustModel(self.trust),
             neighbours=neighbours,
             mechanism=self.mechanism,
