@@ -29,6 +29,7 @@ from tacit.federation.query import (
     AnyStatistic,
     ConvexStatistic,
     FusedStatistic,
+    OneHotStatistic,
     PublicStatistic,
     ScaledStatistic,
     StatefulStatistic,
@@ -38,7 +39,7 @@ from tacit.federation.query import (
 )
 from tacit.federation.steps import AnyStep, Group, HiddenRun, HiddenWalk, Measure, Walk
 from tacit.means import Message, Round, ScaledEncoder, SumEncoder
-from tacit.means.additive import is_acute
+from tacit.means.additive import is_acute, is_one_hot
 from tacit.numerics import Array, IntArray
 from tacit.privacy import TrustModel
 
@@ -253,10 +254,10 @@ class Contributions:
                 )
 
     def check_acute(self, plan: Plan) -> None:
-        """Refuse a price that rests on the angles of rows, where the silo does not know that of a statistic.
+        """Refuse a price that rests on what rows there can be, where the silo does not know them.
 
         Raises:
-            ParameterError: A statistic is not known to be acute.
+            ParameterError: A statistic is not known to be acute, or one-hot.
         """
         for step, _ in plan.kinds:
             for measure in step.measures:
@@ -266,6 +267,12 @@ class Contributions:
                     raise ParameterError(
                         "an acute mean needs a statistic of whose rows no two are known to be at more than a "
                         f"right angle, and {measure.statistic!r} is not."
+                    )
+                counts = isinstance(statistic, OneHotStatistic) and statistic.one_hot is True
+                if is_one_hot(measure.estimator) and not counts:
+                    raise ParameterError(
+                        "a mean of one-hot rows needs a statistic that is known to make such, and "
+                        f"{measure.statistic!r} is not."
                     )
 
     def check_aligned(self, plan: Plan) -> None:

@@ -5,8 +5,15 @@ from tacit.frequencies.binary_hadamard import BinaryHadamard
 from tacit.frequencies.central import NoisyHistogram
 from tacit.frequencies.choice import MECHANISMS, MechanismChoice, choose_mechanism, make_oracle
 from tacit.frequencies.counts import Counts
+from tacit.frequencies.federated import (
+    FederatedHistogram,
+    counts_of_shares,
+    federated_histogram,
+    histogram_plan,
+)
 from tacit.frequencies.hadamard import HadamardResponse
 from tacit.frequencies.heavy import HeavyHitters, detectable_frequency, heavy_hitters, heavy_of
+from tacit.frequencies.items import ITEMS, ItemCounts, Items
 from tacit.frequencies.kary import KaryResponse
 from tacit.frequencies.keyed import KeyedMechanism, column_sum_test, entropy_bits_of
 from tacit.frequencies.keys import (
@@ -34,6 +41,7 @@ from tacit.frequencies.sequences import JointKey, SequenceResponse, least_sequen
 from tacit.frequencies.sets import SubsetSelection, UnaryEncoding
 
 __all__ = [
+    "ITEMS",
     "MECHANISMS",
     "MOST_DRAWS",
     "PROJECTIONS",
@@ -41,11 +49,14 @@ __all__ = [
     "BinaryHadamard",
     "Counts",
     "CyclicResponse",
+    "FederatedHistogram",
     "Frequencies",
     "FrequenciesQuery",
     "FrequencyOracle",
     "HadamardResponse",
     "HeavyHitters",
+    "ItemCounts",
+    "Items",
     "JointKey",
     "KaryResponse",
     "KeyLaw",
@@ -63,14 +74,17 @@ __all__ = [
     "UnaryEncoding",
     "choose_mechanism",
     "column_sum_test",
+    "counts_of_shares",
     "detectable_frequency",
     "entropy_bits_of",
     "estimate_frequencies",
     "estimate_levels",
+    "federated_histogram",
     "flat_heavy_set",
     "heavy_hitters",
     "heavy_key_count",
     "heavy_of",
+    "histogram_plan",
     "key_entropy_floor",
     "least_key_entropy",
     "least_sequence_entropy",
