@@ -19,8 +19,8 @@ GROUPS: Final = {
     "lipschitz smoothness non_smooth diameter convexity strong_convexity correlation public private variance "
     "base_url names sizes test job record actions horizon rewards server shuffler keys config since role "
     "size url cards folder roster revoke expire days signing",
-    "Privacy": "trust n_min colluding recover epsilon delta neighbours unit part noise clip seed ledger "
-    "local_epsilon delta_teacher target_delta anonymity alone worst_case_order",
+    "Privacy": "trust n_min colluding recover epsilon levels delta neighbours unit part noise clip seed "
+    "ledger local_epsilon delta_teacher target_delta anonymity alone worst_case_order",
     "Method": "algorithm mechanism method rounds one_pass batch sampling sample_rate local_steps mu option "
     "l1 l2 group_lasso domain moment weights participants epochs release order placement "
     "step_times_smoothness loss quantile threshold smoothing messages steps bits max_bits points runs "
