@@ -12,6 +12,7 @@ from tacit.frequencies.federated import (
     histogram_plan,
 )
 from tacit.frequencies.hadamard import HadamardResponse
+from tacit.frequencies.hashes import hashed_items
 from tacit.frequencies.heavy import HeavyHitters, detectable_frequency, heavy_hitters, heavy_of
 from tacit.frequencies.items import ITEMS, ItemCounts, Items
 from tacit.frequencies.kary import KaryResponse
@@ -27,6 +28,8 @@ from tacit.frequencies.keys import (
 )
 from tacit.frequencies.levels import LevelEstimate, LevelledHadamard, SeparateLevels, estimate_levels
 from tacit.frequencies.oracle import FrequencyOracle
+from tacit.frequencies.prefix_layout import Layout
+from tacit.frequencies.prefix_tree import Found, PrefixTree, find_heavy_hitters
 from tacit.frequencies.projections import PROJECTIONS, project
 from tacit.frequencies.query import (
     MOST_DRAWS,
@@ -39,17 +42,20 @@ from tacit.frequencies.recoverable import CyclicResponse, RecoverableHadamard, R
 from tacit.frequencies.secrets import OneTimeKeys
 from tacit.frequencies.sequences import JointKey, SequenceResponse, least_sequence_entropy
 from tacit.frequencies.sets import SubsetSelection, UnaryEncoding
+from tacit.frequencies.tree_levels import TREE_MECHANISMS, TreeLevel
 
 __all__ = [
     "ITEMS",
     "MECHANISMS",
     "MOST_DRAWS",
     "PROJECTIONS",
+    "TREE_MECHANISMS",
     "Band",
     "BinaryHadamard",
     "Counts",
     "CyclicResponse",
     "FederatedHistogram",
+    "Found",
     "Frequencies",
     "FrequenciesQuery",
     "FrequencyOracle",
@@ -61,16 +67,19 @@ __all__ = [
     "KaryResponse",
     "KeyLaw",
     "KeyedMechanism",
+    "Layout",
     "LevelEstimate",
     "LevelledHadamard",
     "MechanismChoice",
     "NoisyHistogram",
     "OneTimeKeys",
+    "PrefixTree",
     "RecoverableHadamard",
     "RecoverableOracle",
     "SeparateLevels",
     "SequenceResponse",
     "SubsetSelection",
+    "TreeLevel",
     "UnaryEncoding",
     "choose_mechanism",
     "column_sum_test",
@@ -80,7 +89,9 @@ __all__ = [
     "estimate_frequencies",
     "estimate_levels",
     "federated_histogram",
+    "find_heavy_hitters",
     "flat_heavy_set",
+    "hashed_items",
     "heavy_hitters",
     "heavy_key_count",
     "heavy_of",

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from tacit.errors import BudgetError, ParameterError, check_count
 from tacit.frequencies.bands import Band
 from tacit.frequencies.counts import Counts, as_shares
+from tacit.frequencies.support import Support
 from tacit.mechanisms import HIGHEST_LEVEL, check_level, whole_values
 from tacit.numerics import Array, IntArray, settle
 from tacit.privacy import (
@@ -214,6 +215,11 @@ class FrequencyOracle(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Entries in memory for one message, while it is drawn."""
 
     # What follows.
+
+    @property
+    def support(self) -> Support | None:
+        """How likely a message supports a value; None where supporting is not all that counts."""
+        return None
 
     def encode(self, values: npt.ArrayLike, rng: np.random.Generator, *, first: int = 0) -> Array:
         """Randomise the values of clients, each by itself.

@@ -19,7 +19,14 @@ from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, TrustModel, Unit
 from tacit.privacy.run_clauses import clauses_of_ids
 from tacit.randomness import is_secure
 
-__all__ = ["MOST_DRAWS", "Frequencies", "FrequenciesQuery", "estimate_frequencies", "observer_of_frequencies"]
+__all__ = [
+    "MOST_DRAWS",
+    "Frequencies",
+    "FrequenciesQuery",
+    "check_asked",
+    "estimate_frequencies",
+    "observer_of_frequencies",
+]
 
 MOST_DRAWS = 2.0**28
 """Answers that one process draws, where a mechanism has one for every value."""
@@ -40,6 +47,15 @@ def observer_of_frequencies(trust: TrustModel, unit: Unit, *, alone: bool = Fals
     if trust is TrustModel.SHUFFLE:
         return "an observer of one message and its sender" if alone else "an observer of the shuffled batch"
     return "an observer of the released frequencies"
+
+
+def check_asked(budget: PrivacyBudget, trust: TrustModel, neighbours: Neighbours) -> None:
+    """Refuse what frequencies cannot be asked for: other neighbours or trust, or no delta for a shuffler."""
+    check_replaced(neighbours)
+    if trust not in (TrustModel.LOCAL, TrustModel.SHUFFLE, TrustModel.CENTRAL):
+        raise ParameterError(f"trust must be local, shuffle or central, got {trust!s}.")
+    if trust is TrustModel.SHUFFLE and budget.delta == 0:
+        raise ParameterError("delta must be > 0 under shuffle trust, got 0.0.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,11 +112,7 @@ class FrequenciesQuery:
             BudgetError: The budget cannot be met, or no mechanism keeps to the bounds.
         """
         check_count("n", n)
-        check_replaced(neighbours)
-        if trust not in (TrustModel.LOCAL, TrustModel.SHUFFLE, TrustModel.CENTRAL):
-            raise ParameterError(f"trust must be local, shuffle or central, got {trust!s}.")
-        if trust is TrustModel.SHUFFLE and budget.delta == 0:
-            raise ParameterError("delta must be > 0 under shuffle trust, got 0.0.")
+        check_asked(budget, trust, neighbours)
 
         def priced(oracle: FrequencyOracle | NoisyHistogram, view: TrustModel, delta: float) -> Guarantee:
             if isinstance(oracle, NoisyHistogram):

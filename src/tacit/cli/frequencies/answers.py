@@ -100,7 +100,7 @@ def _in_order(found: Frequencies, flags: FrequencyFlags) -> IntArray:
     from tacit.frequencies import heavy_of
 
     if flags.heavy_hitters:
-        return heavy_of(found.estimates, found.band, flags.threshold).values
+        return heavy_of(found.estimates, found.band, flags.threshold).values.astype(np.int64)
     return np.argsort(-found.estimates, kind="stable")
 
 
