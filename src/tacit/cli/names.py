@@ -62,6 +62,7 @@ ATTACKED: Final = (
     *(
         "aggregate",
         "modular-sum",
+        "bandit",
         "bh:k",
         "hr:k",
         "oue:k",
