@@ -224,7 +224,9 @@ def test_many_values_are_answered_by_a_short_message(
     [
         (["--epsilon", "0"], "epsilon"),
         (["--epsilon", "nan"], "epsilon"),
-        (["--trust", "aggregate"], "trust must be one of local, shuffle, central"),
+        (["--trust", "aggregate"], "aggregate trust needs two tables or more"),
+        (["--trust", "sum"], "trust must be one of local, shuffle, aggregate, central"),
+        (["--colluding", "1"], "colluding is for trust 'aggregate', got 1 with trust 'local'"),
         (["--mechanism", "olh"], "mechanism must be one of bh, hr"),
         (["--trust", "central", "--mechanism", "bh"], "for clients who randomise"),
         (["--trust", "shuffle", "--delta", "0"], "delta must be > 0 under shuffle trust"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -13,10 +14,11 @@ from tacit.frequencies.bands import Band
 from tacit.frequencies.central import NoisyHistogram
 from tacit.frequencies.choice import choose_mechanism
 from tacit.frequencies.oracle import FrequencyOracle, check_replaced
+from tacit.frequencies.summed import SummedHistogram
+from tacit.means.columns import clauses_of_means, observer_of_means
 from tacit.mechanisms import whole_values
 from tacit.numerics import Array
 from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, TrustModel, Unit, guarantee
-from tacit.privacy.run_clauses import clauses_of_ids
 from tacit.randomness import is_secure
 
 __all__ = [
@@ -32,16 +34,20 @@ MOST_DRAWS = 2.0**28
 """Answers that one process draws, where a mechanism has one for every value."""
 
 _RECORDS = Neighbours()
+_Answering = FrequencyOracle | NoisyHistogram | SummedHistogram
 
 
-def observer_of_frequencies(trust: TrustModel, unit: Unit, *, alone: bool = False) -> str:
+def observer_of_frequencies(trust: TrustModel, unit: Unit, *, alone: bool = False, colluding: int = 0) -> str:
     """Return who looks at an answer.
 
     Args:
         trust: Of the answer.
         unit: Who is protected.
-        alone: Whether at one message before it is shuffled.
+        alone: Whether at one message before it is shuffled, or added to others.
+        colluding: Under aggregate trust, how many tables may tell what they added to the sum.
     """
+    if trust is TrustModel.AGGREGATE:
+        return observer_of_means(trust, unit, colluding=colluding, alone=alone)
     if trust is TrustModel.LOCAL:
         return f"an observer of every {unit.value}'s own message"
     if trust is TrustModel.SHUFFLE:
@@ -65,15 +71,16 @@ class FrequenciesQuery:
     Attributes:
         n: Number of records, or of persons where they are the unit, which counts as public.
         mechanism: One of `MECHANISMS`, or "histogram" under central trust.
-        oracle: What clients send, or the histogram of a trusted server.
-        trust: `local`, `shuffle` or `central`.
+        oracle: What clients send, or the histogram of a trusted server, or of tables that trust in a sum.
+        trust: Who is trusted.
         price: What the answer costs; not yet marked as simulated.
-        price_alone: Under shuffle trust, what one message shows before it is shuffled; else None.
+        price_alone: Under shuffle trust, what one message shows before it is shuffled, and under aggregate
+            trust what that of one table shows alone; else None.
     """
 
     n: int
     mechanism: str
-    oracle: FrequencyOracle | NoisyHistogram
+    oracle: _Answering
     trust: TrustModel
     price: Guarantee
     price_alone: Guarantee | None = None
@@ -91,6 +98,8 @@ class FrequenciesQuery:
         max_random_bits: float | None = None,
         max_message_bits: int | None = None,
         max_draws: float | None = MOST_DRAWS,
+        parties: Sequence[int] = (),
+        colluding: int = 0,
     ) -> FrequenciesQuery:
         """Find the mechanism of the least error for a budget.
 
@@ -99,39 +108,76 @@ class FrequenciesQuery:
             n: Number of records, or of persons where `neighbours` names them as the unit.
             budget: What the answer may cost.
             trust: `local`: every record is randomised by itself. `shuffle`: so it is, and nobody knows whose
-                message is whose. `central`: who holds the column adds noise to its counts.
+                message is whose. `central`: who holds the column adds noise to its counts. `aggregate`: every
+                table adds a share of the noise to its counts, and only the sum of all is seen.
             neighbours: A replace-one relation.
-            mechanism: One of `MECHANISMS`; None: the best one. Not under central trust.
+            mechanism: One of `MECHANISMS`; None: the best one. Not under central and aggregate trust.
             max_random_bits: See `choose_mechanism`.
             max_message_bits: See `choose_mechanism`.
             max_draws: See `choose_mechanism`; a mechanism that is named is not bound by it.
+            parties: Under aggregate trust and only there: public numbers of units of the tables, 2 or more,
+                which add up to n.
+            colluding: How many of the tables may add no noise and tell what they added, at most all but 2.
 
         Raises:
-            ParameterError: A value is out of range, another relation or trust model, or a delta of 0 behind a
-                shuffler.
+            ParameterError: A value is out of range, another relation, or a delta of 0 under shuffle and
+                aggregate trust.
             BudgetError: The budget cannot be met, or no mechanism keeps to the bounds.
         """
         check_count("n", n)
+<<<<<<< HEAD
         check_asked(budget, trust, neighbours)
+=======
+        check_replaced(neighbours)
+        if type(trust) is not TrustModel:
+            raise ParameterError(f"trust must be a TrustModel, got {trust!r}.")
+        summed = trust is TrustModel.AGGREGATE
+        if not summed and (parties or colluding):
+            raise ParameterError(
+                f"parties and colluding are for aggregate trust, got {len(parties)} parties and colluding "
+                f"{colluding}."
+            )
+        if summed and sum(parties) != n:
+            raise ParameterError(f"parties must have {n} units together, got {sum(parties)}.")
+        if trust is TrustModel.SHUFFLE and budget.delta == 0:
+            raise ParameterError("delta must be > 0 under shuffle trust, got 0.0.")
+>>>>>>> 7d525ece (Count values of several tables of which only the sum is seen, from the command line and in plans)
 
-        def priced(oracle: FrequencyOracle | NoisyHistogram, view: TrustModel, delta: float) -> Guarantee:
+        def priced(oracle: _Answering, view: TrustModel, delta: float) -> Guarantee:
             if isinstance(oracle, NoisyHistogram):
                 event = oracle.event(neighbours)
+            elif isinstance(oracle, SummedHistogram):
+                event = oracle.event(view)
             else:
                 event = oracle.event(n, view, neighbours)
             return guarantee(
                 event,
                 delta,
-                observer=observer_of_frequencies(trust, neighbours.unit, alone=view is not trust),
-                assumptions=clauses_of_ids(neighbours),
+                observer=observer_of_frequencies(
+                    trust, neighbours.unit, alone=view is not trust, colluding=colluding
+                ),
+                assumptions=clauses_of_means(trust, neighbours, alone=view is not trust),
             )
 
+        counts = trust is TrustModel.CENTRAL or summed
+        if counts and (mechanism, max_random_bits, max_message_bits) != (None, None, None):
+            raise ParameterError(
+                "mechanism, max_random_bits and max_message_bits are for clients who randomise; under "
+                f"{trust.value} trust none does."
+            )
+        if summed:
+            sums = SummedHistogram.calibrated(
+                k=k, sizes=parties, budget=budget, colluding=colluding, neighbours=neighbours
+            )
+            return cls(
+                n=n,
+                mechanism="summed-histogram",
+                oracle=sums,
+                trust=trust,
+                price=priced(sums, trust, budget.delta),
+                price_alone=priced(sums, TrustModel.LOCAL, budget.delta),
+            )
         if trust is TrustModel.CENTRAL:
-            if (mechanism, max_random_bits, max_message_bits) != (None, None, None):
-                raise ParameterError(
-                    "mechanism, max_random_bits and max_message_bits are for clients who randomise; under "
-                    "central trust none does."
-                )
             histogram = NoisyHistogram.calibrated(k=k, budget=budget, neighbours=neighbours)
             price = priced(histogram, trust, budget.delta)
             return cls(n=n, mechanism="histogram", oracle=histogram, trust=trust, price=price)
@@ -163,7 +209,7 @@ class FrequenciesQuery:
 
     @property
     def message_bits(self) -> int:
-        """Bits that a client sends: of a message, or of a value under central trust."""
+        """Bits of a message, which is that of a table under aggregate trust, or of a value under central."""
         if isinstance(self.oracle, NoisyHistogram):
             return max(1, (self.k - 1).bit_length())
         return self.oracle.message_bits
@@ -171,14 +217,19 @@ class FrequenciesQuery:
     @property
     def random_bits(self) -> float:
         """Fair bits that a client needs on average, at least."""
-        return 0.0 if isinstance(self.oracle, NoisyHistogram) else self.oracle.entropy_bits
+        return self.oracle.entropy_bits if isinstance(self.oracle, FrequencyOracle) else 0.0
+
+    @property
+    def tables(self) -> int:
+        """Number of tables that hide each other under aggregate trust; else 0."""
+        return self.oracle.tables if isinstance(self.oracle, SummedHistogram) else 0
 
     @property
     def mse(self) -> float:
         """Exact mean squared l2 error against the frequencies of rows that hold all values equally often."""
-        if isinstance(self.oracle, NoisyHistogram):
-            return self.oracle.mse(self.n)
-        return self.oracle.frequency_mse(self.n)
+        if isinstance(self.oracle, FrequencyOracle):
+            return self.oracle.frequency_mse(self.n)
+        return self.oracle.mse(self.n)
 
     def answer(
         self, values: npt.ArrayLike, confidence: float = 0.95, *, rng: np.random.Generator
@@ -200,7 +251,7 @@ class FrequenciesQuery:
         held = whole_values("values", values, self.k)
         if held.shape != (self.n,):
             raise ParameterError(f"values must have shape ({self.n},), got {held.shape}.")
-        if isinstance(self.oracle, NoisyHistogram):
+        if not isinstance(self.oracle, FrequencyOracle):
             counts = self.oracle.counts(held, rng)
             return counts / self.n, self.oracle.band(counts, self.n, confidence)
         seen = self.oracle.collect(held, rng)
@@ -216,7 +267,8 @@ class Frequencies:
         band: Intervals that hold all frequencies at once.
         query: What was asked, with the mechanism.
         guarantee: What the answer reveals at most.
-        guarantee_alone: Under shuffle trust, what one message does before it is shuffled; else None.
+        guarantee_alone: Under shuffle trust, what one message does before it is shuffled, and under aggregate
+            trust what that of one table does alone; else None.
     """
 
     estimates: Array

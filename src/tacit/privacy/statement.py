@@ -27,7 +27,7 @@ _PRICE = frozenset({"epsilon", "delta", "method"})
 _ROUNDS = _PRICE | {"rounds", "sample_rate", "neighbours", "sampling"}
 
 SUMMED: Final = frozenset({"tables", "colluding", "epsilon_alone", "guarantee_alone"})
-"""What means hold besides under aggregate trust."""
+"""What means and frequencies hold besides under aggregate trust."""
 
 KINDS: dict[str, frozenset[str]] = {
     "guarantee": frozenset(),
@@ -42,7 +42,8 @@ KINDS: dict[str, frozenset[str]] = {
         | {"bits_per_client", "random_bits_per_client", "rmse"}
         | {"estimates", "projection", "intervals", "confidence"}
         | {"epsilon", "delta", "trust", "unit", "simulated", "guarantee"}
-        | {"epsilon_alone", "guarantee_alone", "heavy_hitters", "threshold", "false_alarm"}
+        | {"heavy_hitters", "threshold", "false_alarm"}
+        | SUMMED
     ),
     "frequencies levels": frozenset(
         {"table", "column", "n", "k", "levels", "analysts", "projection", "confidence"}

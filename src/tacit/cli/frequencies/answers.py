@@ -35,7 +35,7 @@ def facts_of(tables: str, names: list[str], found: Frequencies, flags: Frequency
         "n": query.n,
         "k": query.k,
         "mechanism": query.mechanism,
-        "local_epsilon": None if flags.trust == "central" else query.oracle.epsilon,  # type: ignore[union-attr]
+        "local_epsilon": getattr(query.oracle, "epsilon", None),
         "bits_per_client": query.message_bits,
         "random_bits_per_client": query.random_bits,
         "estimates": dict(zip(names, estimates.tolist(), strict=True)),
@@ -62,7 +62,11 @@ def facts_of(tables: str, names: list[str], found: Frequencies, flags: Frequency
     about = [About(trust=flags.trust, units=query.n)]
     if alone is not None:
         answer |= {"epsilon_alone": alone.epsilon, "guarantee_alone": str(alone)}
-        about.append(About(trust="local", units=query.n))
+        if query.tables:
+            answer |= {"tables": query.tables, "colluding": flags.colluding}
+            about.append(About(trust=flags.trust, units=query.n, alone=True))
+        else:
+            about.append(About(trust="local", units=query.n))
     return Statement(
         kind="frequencies",
         guarantees=(price,) if alone is None else (price, alone),
@@ -147,9 +151,12 @@ def show(tables: str, names: list[str], found: Frequencies, flags: FrequencyFlag
             f"- with probability {sure:.10g} % no value is listed here that is not more frequent than "
             f"{flags.threshold:g}."
         )
+    sent = f"{query.message_bits} bits"
+    if not query.tables:
+        sent += f" and {query.random_bits:.3g} random bits"
     print_text(
-        f"- {query.mechanism}: {query.message_bits} bits and {query.random_bits:.3g} random bits a "
-        f"{unit.value}; root mean square error of one frequency {(query.mse / query.k) ** 0.5:.3g}."
+        f"- {query.mechanism}: {sent} a {'table' if query.tables else unit.value}; root mean square error of "
+        f"one frequency {(query.mse / query.k) ** 0.5:.3g}."
     )
     for note in notes_on(query.n, flags.confidence, unit, flags.consistent):
         print_text(f"- {note}")

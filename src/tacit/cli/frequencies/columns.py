@@ -91,7 +91,7 @@ class Domain:
 
 
 def read_column(
-    tables: TableFiles, column: str, domain: Domain, *, person: str | None
+    tables: TableFiles, column: str, domain: Domain, *, person: str | None, apart: bool = False
 ) -> tuple[IntArray, list[int]]:
     """Return the values of one column, one for each protected unit, and how many units each table has.
 
@@ -101,6 +101,7 @@ def read_column(
         domain: Of its values.
         person: Column with the id of each record's person, who counts once: by the first of the person's
             records, which no other person's records change. None where records are protected.
+        apart: Whether tables stay apart: a person counts in each of them.
 
     Raises:
         DataError: A table without the column.
@@ -108,6 +109,7 @@ def read_column(
     """
     import numpy as np
 
+    from tacit.cli.mean_columns import told_apart, units_of
     from tacit.data import read_table
     from tacit.data.cells import together
     from tacit.data.encoding import check_columns
@@ -126,8 +128,11 @@ def read_column(
     if person is None:
         return values, list(map(len, frames))
     ids = person_ids(together([frame[person] for frame in frames]))
+    rows = list(map(len, frames))
+    if apart:
+        ids = told_apart(ids, rows)
     first: dict[str, int] = {}
     for place, one in enumerate(ids.tolist()):
         first.setdefault(one, place)
     kept = np.fromiter(first.values(), dtype=np.int64, count=len(first))
-    return values[kept], [len(kept)]
+    return values[kept], units_of(ids, rows, apart=apart)

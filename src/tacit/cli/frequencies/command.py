@@ -32,7 +32,8 @@ def frequencies(flags: FrequencyFlags) -> None:
     The possible values must be public: --values, --domain, or the categories of the column description. Any
     other cell, also a missing one, counts as other. The number of records counts as public. All intervals
     together hold the frequencies of these records with the stated probability. Where persons are protected,
-    every person counts once, by the first of the person's records. With --levels several analysts learn, each
+    every person counts once, by the first of the person's records: once in every table under aggregate trust,
+    where each table is a party. With --levels several analysts learn, each
     at an epsilon of its own, from one message of every record.
     """
     import msgspec
@@ -46,10 +47,10 @@ def frequencies(flags: FrequencyFlags) -> None:
     domain = Domain.given(flags.values, flags.domain, tables, flags.column)
     person = flags.person or tables.described().person
     neighbours = Neighbours(unit=Unit.RECORD if person is None else Unit.PERSON)
-    values, sizes = read_column(tables, flags.column, domain, person=person)
+    values, sizes = read_column(tables, flags.column, domain, person=person, apart=flags.trust == "aggregate")
     n = sum(sizes)
     with progress("calibrating"):
-        asked = (_one if flags.levels is None else _several)(flags, len(domain.names), n, neighbours)
+        asked = (_one if flags.levels is None else _several)(flags, len(domain.names), sizes, neighbours)
     price = msgspec.structs.replace(asked.price, simulated=flags.seed is not None)
     warn_of_weak(price.epsilon, price.delta, units=n, unit=neighbours.unit)
     rng = secure() if flags.seed is None else simulated(flags.seed, "frequencies")
@@ -77,11 +78,11 @@ class _Asked:
     said: ModuleType
 
 
-def _one(flags: FrequencyFlags, k: int, n: int, neighbours: Neighbours) -> _Asked:
+def _one(flags: FrequencyFlags, k: int, sizes: list[int], neighbours: Neighbours) -> _Asked:
     """Ask for the frequencies at one level."""
     from tacit.frequencies import estimate_frequencies
 
-    query = flags.query(k, n, neighbours)
+    query = flags.query(k, sizes, neighbours)
     return _Asked(
         price=query.price,
         mechanism=query.mechanism,
@@ -92,11 +93,11 @@ def _one(flags: FrequencyFlags, k: int, n: int, neighbours: Neighbours) -> _Aske
     )
 
 
-def _several(flags: FrequencyFlags, k: int, n: int, neighbours: Neighbours) -> _Asked:
+def _several(flags: FrequencyFlags, k: int, sizes: list[int], neighbours: Neighbours) -> _Asked:
     """Ask for those that several analysts find, each at a level."""
     from tacit.frequencies import LevelledHadamard, estimate_levels
 
-    check_count("n", n)
+    n = check_count("n", sum(sizes))
     scheme = LevelledHadamard.of_levels(k, flags.levels or ())
     everybody = range(len(scheme.epsilons))
     return _Asked(

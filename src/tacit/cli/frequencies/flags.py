@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -12,21 +13,21 @@ from tacit.cli.choices import OneOf
 from tacit.cli.files import check_picture
 from tacit.cli.names import FREQUENCY_MECHANISMS, PROJECTIONS
 from tacit.cli.output import JsonFlag
-from tacit.errors import ParameterError, check_positive, check_probability
+from tacit.errors import ParameterError, check_count, check_positive, check_probability
 
 if TYPE_CHECKING:
     from tacit.frequencies import FrequenciesQuery
     from tacit.privacy import Neighbours, PrivacyBudget
 
-__all__ = ["NUMBERS", "SEVERAL", "SHUFFLE_DELTA", "TRUSTS", "FrequencyFlags", "budget_of"]
+__all__ = ["NUMBERS", "SEVERAL", "TRUSTS", "FrequencyFlags", "budget_of"]
 
 NUMBERS: Final = ("--levels",)
 """Options that take several numbers."""
 SEVERAL: Final = ("--data", "--values", *NUMBERS)
 """Options that take several values."""
-TRUSTS: Final = ("local", "shuffle", "central")
-SHUFFLE_DELTA: Final = 1e-6
-"""Delta behind a shuffler, where none is given."""
+TRUSTS: Final = ("local", "shuffle", "aggregate", "central")
+USUAL_DELTA: Final = 1e-6
+"""Delta behind a shuffler and in a sum, where none is given."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +63,8 @@ class FrequencyFlags:
     delta: Annotated[
         float | None,
         typer.Option(
-            help="Probability that the bound may fail.", show_default="0, or 1e-6 with --trust shuffle"
+            help="Probability that the bound may fail.",
+            show_default="0, or 1e-6 with --trust shuffle or aggregate",
         ),
     ] = None
     trust: Annotated[
@@ -73,12 +75,19 @@ class FrequencyFlags:
                 told={
                     "local": "every record is randomised by itself",
                     "shuffle": "so it is, and nobody knows whose message is whose",
+                    "aggregate": "every table adds a share of the noise, and only their sum is seen",
                     "central": "who holds the table adds noise",
                 },
             ),
             help="Who is trusted: {names}.",
         ),
     ] = "local"
+    colluding: Annotated[
+        int,
+        typer.Option(
+            help="Tables that may add no noise and tell what they added to the sum, under aggregate trust."
+        ),
+    ] = 0
     person: Annotated[
         str | None,
         typer.Option(
@@ -141,6 +150,10 @@ class FrequencyFlags:
             raise ParameterError(
                 "--ledger is for answers that leave; with --seed the answer is a simulation."
             )
+        if check_count("colluding", self.colluding, low=0) and self.trust != "aggregate":
+            raise ParameterError(
+                f"colluding is for trust 'aggregate', got {self.colluding} with trust {self.trust!r}."
+            )
         if self.levels is not None:
             self._check_levels(self.levels)
         elif self.epsilon is None:
@@ -184,26 +197,28 @@ class FrequencyFlags:
         """How estimates are made consistent; with many rare values, the simplex lowers the large ones."""
         return self.projection or ("none" if self.heavy_hitters else "simplex")
 
-    def query(self, k: int, n: int, neighbours: Neighbours) -> FrequenciesQuery:
-        """Return what is asked of n units about k values, calibrated."""
+    def query(self, k: int, sizes: Sequence[int], neighbours: Neighbours) -> FrequenciesQuery:
+        """Return what is asked of tables of so many units about k values, calibrated."""
         from tacit.frequencies import FrequenciesQuery
         from tacit.privacy import TrustModel
 
         return FrequenciesQuery.calibrated(
             k=k,
-            n=n,
+            n=sum(sizes),
             budget=budget_of(0.0 if self.epsilon is None else self.epsilon, self.delta, self.trust),
             trust=TrustModel(self.trust),
             neighbours=neighbours,
             mechanism=self.mechanism,
             max_random_bits=self.max_random_bits,
             max_message_bits=self.max_message_bits,
+            parties=sizes if self.trust == "aggregate" else (),
+            colluding=self.colluding,
         )
 
 
 def budget_of(epsilon: float, delta: float | None, trust: str) -> PrivacyBudget:
-    """Return the budget of a question, with a delta where a shuffler needs one."""
+    """Return the budget of a question, with a delta where a shuffler or a sum needs one."""
     from tacit.privacy import PrivacyBudget
 
-    usual = SHUFFLE_DELTA if trust == "shuffle" else 0.0
+    usual = USUAL_DELTA if trust in ("shuffle", "aggregate") else 0.0
     return PrivacyBudget(epsilon, usual if delta is None else delta)

@@ -11,7 +11,7 @@ from tacit.cli.choices import OneOf
 from tacit.cli.flags import takes
 from tacit.cli.frequencies import TRUSTS, budget_of
 from tacit.cli.output import JsonFlag, print_json, print_table, print_text, progress
-from tacit.errors import check_count
+from tacit.errors import ParameterError, check_count
 
 if TYPE_CHECKING:
     from tacit.frequencies import FrequencyOracle
@@ -27,19 +27,30 @@ class FrequencyPlanFlags:
     k: Annotated[int, typer.Option(help="Number of values.")]
     n: Annotated[int, typer.Option(help="Number of clients, with one value each.")]
     epsilon: Annotated[float, typer.Option(help="Privacy budget of the frequencies.")]
+    parties: Annotated[
+        int | None,
+        typer.Option(
+            help="Tables that hold the clients and hide each other, with --trust aggregate.",
+            show_default="one for every client",
+        ),
+    ] = None
     delta: Annotated[
         float | None,
         typer.Option(
-            help="Probability that the bound may fail.", show_default="0, or 1e-6 with --trust shuffle"
+            help="Probability that the bound may fail.",
+            show_default="0, or 1e-6 with --trust shuffle or aggregate",
         ),
     ] = None
     trust: Annotated[
         str,
         typer.Option(
-            click_type=OneOf(TRUSTS, told={"local": "nobody", "shuffle": "a shuffler"}),
+            click_type=OneOf(TRUSTS, told={"local": "nobody", "shuffle": "a shuffler", "aggregate": "a sum"}),
             help="Who is trusted: {names}.",
         ),
     ] = "local"
+    colluding: Annotated[
+        int, typer.Option(help="Tables that may tell what they added, with --trust aggregate.")
+    ] = 0
     max_random_bits: Annotated[
         float | None,
         typer.Option(help="Most fair bits that a client may need.", show_default="no limit"),
@@ -55,6 +66,22 @@ class FrequencyPlanFlags:
         ),
     ] = False
     json: JsonFlag = False
+
+    def __post_init__(self) -> None:
+        if self.trust != "aggregate" and (self.parties is not None or self.colluding):
+            raise ParameterError(
+                f"parties and colluding are for trust 'aggregate', got {self.parties} and {self.colluding} "
+                f"with trust {self.trust!r}."
+            )
+
+    @property
+    def sizes(self) -> list[int]:
+        """Clients of each table under aggregate trust, dealt evenly."""
+        if self.trust != "aggregate":
+            return []
+        n = check_count("n", self.n)
+        parties = check_count("parties", n if self.parties is None else self.parties, high=n)
+        return [n // parties + (place < n % parties) for place in range(parties)]
 
 
 @takes(FrequencyPlanFlags)
@@ -72,6 +99,8 @@ def frequencies(flags: FrequencyPlanFlags) -> None:
                     "k": flags.k,
                     "n": flags.n,
                     "trust": flags.trust,
+                    "parties": len(flags.sizes) or None,
+                    "colluding": flags.colluding,
                     "epsilon": budget.epsilon,
                     "delta": budget.delta,
                     "max_random_bits": flags.max_random_bits,
@@ -90,14 +119,15 @@ def frequencies(flags: FrequencyPlanFlags) -> None:
 
 def _candidates(flags: FrequencyPlanFlags, budget: PrivacyBudget) -> list[dict[str, Any]]:
     """Return all mechanisms that can be used, the best first."""
-    from tacit.errors import ParameterError
     from tacit.frequencies import MECHANISMS, FrequenciesQuery, choose_mechanism, observer_of_frequencies
     from tacit.privacy import TrustModel, Unit, guarantee
 
     trust = TrustModel(flags.trust)
-    if trust is TrustModel.CENTRAL:
+    if trust in (TrustModel.CENTRAL, TrustModel.AGGREGATE):
         if flags.independent:
-            raise ParameterError("independent is for clients who randomise; under central trust none does.")
+            raise ParameterError(
+                f"independent is for clients who randomise; under {trust.value} trust none does."
+            )
         query = FrequenciesQuery.calibrated(
             k=flags.k,
             n=flags.n,
@@ -105,8 +135,13 @@ def _candidates(flags: FrequencyPlanFlags, budget: PrivacyBudget) -> list[dict[s
             trust=trust,
             max_random_bits=flags.max_random_bits,
             max_message_bits=flags.max_message_bits,
+            parties=flags.sizes,
+            colluding=flags.colluding,
         )
-        line = _line("histogram", "counts with noise", query.mse, query.k, query.message_bits, 0.0)
+        what = "counts with noise" + (
+            f", a share from each of {query.tables:,} tables" if query.tables else ""
+        )
+        line = _line(query.mechanism, what, query.mse, query.k, query.message_bits, 0.0)
         return [line | _priced(query.price) | {"local_epsilon": None, "detectable": None}]
     ranked = choose_mechanism(
         flags.k,
