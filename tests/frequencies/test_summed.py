@@ -103,7 +103,6 @@ def test_a_query_says_what_is_seen_of_the_sum_and_of_one_table() -> None:
         ({"budget": PrivacyBudget(1.0)}, "delta must be > 0 under aggregate trust"),
         ({"mechanism": "krr"}, "under aggregate trust none does"),
         ({"trust": LOCAL}, "parties and colluding are for aggregate trust, got 3 parties"),
-        ({"trust": "aggregate"}, "trust must be a TrustModel"),
         ({"neighbours": Neighbours(Relation.ADD_REMOVE)}, "replace-one"),
         ({"k": 1}, "k must be"),
     ],

@@ -42,11 +42,8 @@ from tacit.frequencies.recoverable import CyclicResponse, RecoverableHadamard, R
 from tacit.frequencies.secrets import OneTimeKeys
 from tacit.frequencies.sequences import JointKey, SequenceResponse, least_sequence_entropy
 from tacit.frequencies.sets import SubsetSelection, UnaryEncoding
-<<<<<<< HEAD
-from tacit.frequencies.tree_levels import TREE_MECHANISMS, TreeLevel
-=======
 from tacit.frequencies.summed import SummedHistogram
->>>>>>> 7d525ece (Count values of several tables of which only the sum is seen, from the command line and in plans)
+from tacit.frequencies.tree_levels import TREE_MECHANISMS, TreeLevel
 
 __all__ = [
     "ITEMS",
@@ -83,11 +80,8 @@ __all__ = [
     "SeparateLevels",
     "SequenceResponse",
     "SubsetSelection",
-<<<<<<< HEAD
-    "TreeLevel",
-=======
     "SummedHistogram",
->>>>>>> 7d525ece (Count values of several tables of which only the sum is seen, from the command line and in plans)
+    "TreeLevel",
     "UnaryEncoding",
     "choose_mechanism",
     "column_sum_test",

@@ -125,13 +125,8 @@ class FrequenciesQuery:
             BudgetError: The budget cannot be met, or no mechanism keeps to the bounds.
         """
         check_count("n", n)
-<<<<<<< HEAD
-        check_asked(budget, trust, neighbours)
-=======
-        check_replaced(neighbours)
-        if type(trust) is not TrustModel:
-            raise ParameterError(f"trust must be a TrustModel, got {trust!r}.")
         summed = trust is TrustModel.AGGREGATE
+        check_asked(budget, TrustModel.CENTRAL if summed else trust, neighbours)
         if not summed and (parties or colluding):
             raise ParameterError(
                 f"parties and colluding are for aggregate trust, got {len(parties)} parties and colluding "
@@ -139,9 +134,6 @@ class FrequenciesQuery:
             )
         if summed and sum(parties) != n:
             raise ParameterError(f"parties must have {n} units together, got {sum(parties)}.")
-        if trust is TrustModel.SHUFFLE and budget.delta == 0:
-            raise ParameterError("delta must be > 0 under shuffle trust, got 0.0.")
->>>>>>> 7d525ece (Count values of several tables of which only the sum is seen, from the command line and in plans)
 
         def priced(oracle: _Answering, view: TrustModel, delta: float) -> Guarantee:
             if isinstance(oracle, NoisyHistogram):
