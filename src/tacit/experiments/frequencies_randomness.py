@@ -70,7 +70,7 @@ def compute(
     rows: dict[str, list[dict[str, object]]] = {"7.7": [], "7.8": []}
     for done, (figure, bits, n, epsilon) in enumerate(places):
         progress(done, len(places))
-        at = {"n": n} if figure == "7.7" else {"epsilon": epsilon}
+        at: dict[str, float] = {"n": n} if figure == "7.7" else {"epsilon": epsilon}
         for method, errors in _errors(law, bits, n, epsilon, runs).items():
             rows[figure].append(_row(figure, method, f"R = {bits:g}", at, errors))
         if bits == 1:

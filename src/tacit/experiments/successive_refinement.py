@@ -126,7 +126,7 @@ def _steps(skipped: int) -> list[float]:
 def _schemes(panel: str, at: dict[str, float], levels: tuple[float, ...]) -> Iterator[dict[str, object]]:
     """Yield the random bits of one message for all, and of separate ones."""
     ((_, place),) = at.items()
-    schemes = {
+    schemes: dict[str, LevelledHadamard | SeparateLevels] = {
         "one message": LevelledHadamard(4, levels),
         "separate messages": SeparateLevels(4, levels),
     }
