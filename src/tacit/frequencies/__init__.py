@@ -43,7 +43,7 @@ from tacit.frequencies.secrets import OneTimeKeys
 from tacit.frequencies.sequences import JointKey, SequenceResponse, least_sequence_entropy
 from tacit.frequencies.sets import SubsetSelection, UnaryEncoding
 from tacit.frequencies.summed import SummedHistogram
-from tacit.frequencies.tree_levels import TREE_MECHANISMS, TreeLevel
+from tacit.frequencies.tree_levels import TREE_MECHANISMS, TreeLevel, event_of_levels
 
 __all__ = [
     "ITEMS",
@@ -90,6 +90,7 @@ __all__ = [
     "entropy_bits_of",
     "estimate_frequencies",
     "estimate_levels",
+    "event_of_levels",
     "federated_histogram",
     "find_heavy_hitters",
     "flat_heavy_set",

@@ -24,13 +24,11 @@ from tacit.frequencies.central import NoisyHistogram
 from tacit.frequencies.heavy import HeavyHitters
 from tacit.frequencies.prefix_layout import Layout, best_layout
 from tacit.frequencies.query import check_asked, observer_of_frequencies
-from tacit.frequencies.tree_levels import TREE_MECHANISMS, TreeLevel, levels_of
+from tacit.frequencies.tree_levels import TREE_MECHANISMS, TreeLevel, event_of_levels, levels_of
 from tacit.numerics import Array, IntArray
 from tacit.privacy import (
-    Compose,
     Guarantee,
     Neighbours,
-    Parallel,
     PrivacyBudget,
     TrustModel,
     guarantee,
@@ -152,10 +150,8 @@ class PrefixTree:
         levels = levels_of(bits, n, budget, trust, neighbours, mechanism, layout)
 
         def priced(view: TrustModel, delta: float) -> Guarantee:
-            parts = tuple(level.event(view, neighbours) for level in levels)
-            whole = parts[0] if len(parts) == 1 else (Parallel if layout.dealt else Compose)(parts)
             return guarantee(
-                whole,
+                event_of_levels(levels, view, neighbours, dealt=layout.dealt),
                 delta,
                 observer=observer_of_frequencies(trust, neighbours.unit, alone=view is not trust),
                 assumptions=clauses_of_ids(neighbours),

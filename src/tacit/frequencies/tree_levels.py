@@ -17,9 +17,9 @@ from tacit.frequencies.oracle import FrequencyOracle, least_private
 from tacit.frequencies.prefix_layout import SET_DRAWS, Layout
 from tacit.frequencies.support import Support
 from tacit.numerics import Array, IntArray
-from tacit.privacy import Compose, Event, Neighbours, PrivacyBudget, TrustModel, calibrate
+from tacit.privacy import Compose, Event, Neighbours, Parallel, PrivacyBudget, TrustModel, calibrate
 
-__all__ = ["TREE_MECHANISMS", "TreeLevel", "levels_of"]
+__all__ = ["TREE_MECHANISMS", "TreeLevel", "event_of_levels", "levels_of"]
 
 TREE_MECHANISMS: Final = ("bh", "krr", "oue", "rappor", "ss")
 """Mechanisms whose messages support values, which is what the bounds of a prefix tree are about."""
@@ -82,6 +82,21 @@ class TreeLevel:
         if isinstance(self.oracle, NoisyHistogram):
             return self.oracle.event(neighbours)
         return self.oracle.event(self.n, trust, neighbours)
+
+
+def event_of_levels(
+    levels: tuple[TreeLevel, ...], trust: TrustModel, neighbours: Neighbours, *, dealt: bool
+) -> Event:
+    """Return what an observer of all levels learns.
+
+    Args:
+        levels: Of a tree.
+        trust: Of the observer.
+        neighbours: A replace-one relation.
+        dealt: Whether every client answers in one level only.
+    """
+    parts = tuple(level.event(trust, neighbours) for level in levels)
+    return parts[0] if len(parts) == 1 else (Parallel if dealt else Compose)(parts)
 
 
 def levels_of(

@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tacit.cli.flags import takes
-from tacit.cli.frequencies import answers, levels
+from tacit.cli.frequencies import answers, large, levels
 from tacit.cli.frequencies.columns import Domain, read_column
-from tacit.cli.frequencies.flags import FrequencyFlags
+from tacit.cli.frequencies.flags import FrequencyFlags, budget_of
+from tacit.cli.frequencies.large_domain import LargeDomain
 from tacit.cli.output import print_json, progress
 from tacit.cli.paying import charged, paying_places
 from tacit.errors import check_count
@@ -35,6 +37,9 @@ def frequencies(flags: FrequencyFlags) -> None:
     every person counts once, by the first of the person's records: once in every table under aggregate trust,
     where each table is a party. With --levels several analysts learn, each
     at an epsilon of its own, from one message of every record.
+
+    With --heavy-hitters --domain 32 any text is a value, by 32 bits of a public hash; those that are found
+    for certain are shown, and how frequent a value must be to be found. Missing cells count as other.
     """
     import msgspec
 
@@ -44,13 +49,21 @@ def frequencies(flags: FrequencyFlags) -> None:
     from tacit.randomness import secure, simulated
 
     tables = find_tables(flags.data)
-    domain = Domain.given(flags.values, flags.domain, tables, flags.column)
+    domain: Domain | LargeDomain
+    if flags.bits is None:
+        file = None if flags.domain is None else Path(flags.domain)
+        domain = Domain.given(flags.values, file, tables, flags.column)
+    else:
+        domain = LargeDomain(flags.bits, flags.items, flags.hash_seed, flags.dictionary)
     person = flags.person or tables.described().person
     neighbours = Neighbours(unit=Unit.RECORD if person is None else Unit.PERSON)
     values, sizes = read_column(tables, flags.column, domain, person=person, apart=flags.trust == "aggregate")
     n = sum(sizes)
     with progress("calibrating"):
-        asked = (_one if flags.levels is None else _several)(flags, len(domain.names), sizes, neighbours)
+        if isinstance(domain, LargeDomain):
+            asked = _large(flags, domain, n, neighbours)
+        else:
+            asked = (_one if flags.levels is None else _several)(flags, len(domain.names), sizes, neighbours)
     price = msgspec.structs.replace(asked.price, simulated=flags.seed is not None)
     warn_of_weak(price.epsilon, price.delta, units=n, unit=neighbours.unit)
     rng = secure() if flags.seed is None else simulated(flags.seed, "frequencies")
@@ -111,6 +124,36 @@ def _several(flags: FrequencyFlags, k: int, sizes: list[int], neighbours: Neighb
             ),
         ),
         said=levels,
+    )
+
+
+def _large(flags: FrequencyFlags, domain: LargeDomain, n: int, neighbours: Neighbours) -> _Asked:
+    """Ask for the frequent ones of more values than can be listed."""
+    from tacit.frequencies import PrefixTree, find_heavy_hitters
+    from tacit.privacy import TrustModel
+
+    tree = PrefixTree.calibrated(
+        bits=domain.bits,
+        n=n,
+        budget=budget_of(0.0 if flags.epsilon is None else flags.epsilon, flags.delta, flags.trust),
+        trust=TrustModel(flags.trust),
+        neighbours=neighbours,
+        threshold=flags.threshold,
+        false_alarm=(1 - flags.confidence) / 2,
+        miss=flags.miss,
+        mechanism=flags.mechanism,
+    )
+
+    def search(values: IntArray, rng: Generator) -> large.LargeAnswer:
+        items, outside = domain.split(values)
+        found = find_heavy_hitters(items, tree, outside=outside, rng=rng)
+        return large.LargeAnswer(found=found, names=domain.named(found.heavy.values))
+
+    return _Asked(
+        price=tree.price,
+        mechanism=f"{domain.bits} {domain.items} {domain.seed} {tree.layout}",
+        estimate=search,
+        said=large,
     )
 
 

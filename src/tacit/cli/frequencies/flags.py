@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,15 +20,17 @@ if TYPE_CHECKING:
     from tacit.frequencies import FrequenciesQuery
     from tacit.privacy import Neighbours, PrivacyBudget
 
-__all__ = ["NUMBERS", "SEVERAL", "TRUSTS", "FrequencyFlags", "budget_of"]
+__all__ = ["ITEMS", "NUMBERS", "SEVERAL", "TRUSTS", "FrequencyFlags", "budget_of"]
 
 NUMBERS: Final = ("--levels",)
 """Options that take several numbers."""
 SEVERAL: Final = ("--data", "--values", *NUMBERS)
 """Options that take several values."""
 TRUSTS: Final = ("local", "shuffle", "aggregate", "central")
+ITEMS: Final = ("hashed", "numbers")
 USUAL_DELTA: Final = 1e-6
 """Delta behind a shuffler and in a sum, where none is given."""
+_MISS: Final = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,9 +60,31 @@ class FrequencyFlags:
         ),
     ] = None
     domain: Annotated[
-        Path | None,
-        typer.Option(help="File with the possible values, one a line.", show_default="none"),
+        str | None,
+        typer.Option(
+            help="File with the possible values, one a line; or bits, to 64, with --heavy-hitters.",
+            show_default="none",
+        ),
     ] = None
+    items: Annotated[
+        str,
+        typer.Option(
+            click_type=OneOf(
+                ITEMS,
+                told={"hashed": "texts, by a public hash", "numbers": "whole numbers below 2^bits"},
+            ),
+            help="What cells are in a domain of so many bits: {names}.",
+        ),
+    ] = "hashed"
+    hash_seed: Annotated[int, typer.Option(help="Public seed of the hash.", show_default="0")] = 0
+    dictionary: Annotated[
+        Path | None,
+        typer.Option(help="File with texts, one a line, whose hashes are read back.", show_default="none"),
+    ] = None
+    miss: Annotated[
+        float,
+        typer.Option(help="Probability that a value as frequent as is stated is not found, at most."),
+    ] = _MISS
     delta: Annotated[
         float | None,
         typer.Option(
@@ -162,6 +187,41 @@ class FrequencyFlags:
         check_probability("threshold", self.threshold, high_open=True)
         if self.threshold and not self.heavy_hitters:
             raise ParameterError(f"threshold is for --heavy-hitters, got {self.threshold!r} without it.")
+        check_probability("miss", self.miss, low_open=True, high_open=True)
+        self._check_large()
+
+    @property
+    def bits(self) -> int | None:
+        """Bits of a domain too large to list; None where its values are listed."""
+        if not (self.heavy_hitters and self.domain is not None and re.fullmatch("[0-9]+", self.domain)):
+            return None
+        return check_count("domain", int(self.domain[:9]), high=64)
+
+    def _check_large(self) -> None:
+        """Refuse what is for a domain of so many bits without one, and the other way round."""
+        large = {
+            "items": self.items if self.items != "hashed" else None,
+            "hash_seed": self.hash_seed or None,
+            "dictionary": self.dictionary,
+            "miss": self.miss if self.miss != _MISS else None,
+        }
+        listed = {
+            "values": self.values,
+            "max_random_bits": self.max_random_bits,
+            "max_message_bits": self.max_message_bits,
+            "projection": self.projection,
+            "plot": self.plot,
+        }
+        wrong, why = (
+            (large, "is for --heavy-hitters with a --domain of so many bits")
+            if self.bits is None
+            else (listed, "must not be given for a domain of so many bits, whose values nobody lists")
+        )
+        for name, given in wrong.items():
+            if given is not None:
+                raise ParameterError(f"{name} {why}, got {str(given)!r}.")
+        if self.items == "numbers" and (self.dictionary or self.hash_seed):
+            raise ParameterError("dictionary and hash_seed are for --items hashed, got numbers.")
 
     def _check_levels(self, levels: list[float]) -> None:
         """Refuse levels in no order, or with what is for one analyst or for another trust model."""
