@@ -247,7 +247,7 @@ def test_a_plan_ranks_by_exact_error(capsys: pytest.CaptureFixture[str]) -> None
     local = json.loads(capsys.readouterr().out)
     names = [one["name"] for one in local["candidates"]]
     assert local["pick"] == names[0] == "ss"
-    assert sorted(names) == ["bh", "hr", "krr", "oue", "rappor", "ss"]
+    assert sorted(names) == ["bh", "hr", "krr", "oue", "rappor", "rhr", "ss"]
     errors = [one["mse"] for one in local["candidates"]]
     assert errors == sorted(errors)
     assert 0 < local["lower_bound"] < errors[0]
@@ -272,7 +272,9 @@ def test_a_plan_ranks_by_exact_error(capsys: pytest.CaptureFixture[str]) -> None
     assert "k must be a whole number" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("mechanism", ["bh:1000", "oue:1000", "rappor:1000", "hr:1000", "ss:1000"])
+@pytest.mark.parametrize(
+    "mechanism", ["bh:1000", "oue:1000", "rappor:1000", "hr:1000", "ss:1000", "rhr:1000", "two-level:0.3"]
+)
 def test_accounts_know_the_laws(mechanism: str, capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--local-epsilon", "1", "--n", "100000", "--delta", "1e-6", "--json"]
     found = {}

@@ -418,11 +418,11 @@ MECHANISMS: Final[dict[str, Callable[[_Wanted], Target]]] = {
     "aggregate": _summed,
     "modular-sum": _summed,
     "bandit": _bandit,
-    **{name: partial(_oracle, name) for name in ("bh", "hr", "oue", "rappor", "ss")},
+    **{name: partial(_oracle, name) for name in ("bh", "hr", "oue", "rappor", "rhr", "ss")},
 }
 """Mechanisms with an attack of their own; `krr:B` is randomized response on B values, and `bh:k`, `hr:k`,
-`oue:k`, `rappor:k` and `ss:k` are messages about k values."""
-_OF_VALUES: Final = ("krr", "bh", "hr", "oue", "rappor", "ss")
+`oue:k`, `rappor:k`, `rhr:k` and `ss:k` are messages about k values."""
+_OF_VALUES: Final = ("krr", "bh", "hr", "oue", "rappor", "rhr", "ss")
 
 
 def mechanism_target(

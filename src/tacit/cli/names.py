@@ -36,7 +36,7 @@ UNITS: Final = ("record", "person", "party")
 PARTS: Final = ("all", "sensitive", "reward", "private")
 RANDOMIZERS: Final = (
     *("general", "2rr", "krr:B", "hadamard", "hadamard:k", "hr:k", "bh:k", "oue:k", "rappor:k", "ss:k"),
-    *("laplace", "privunit:q"),
+    *("rhr:k", "two-level:q", "laplace", "privunit:q"),
 )
 TIES: Final = ("coin",)
 VOTED_BY: Final = ("fresh", "fixed")
@@ -67,6 +67,7 @@ ATTACKED: Final = (
         "hr:k",
         "oue:k",
         "rappor:k",
+        "rhr:k",
         "ss:k",
         "coordinate-clipped",
         "binomial",
@@ -84,7 +85,7 @@ ATTACKED: Final = (
     *("top-k", "induced", "quantized", "bitplane", "hadamard", "hemisphere", "local-laplace", "privunit-g"),
     *("privunit", "rotated", "sampled-binary", "sign-vote"),
 )
-FREQUENCY_MECHANISMS: Final = ("bh", "hr", "krr", "oue", "rappor", "ss")
+FREQUENCY_MECHANISMS: Final = ("bh", "hr", "krr", "oue", "rappor", "rhr", "ss")
 PROJECTIONS: Final = ("none", "sum", "clip", "clip-normalize", "simplex")
 ANONYMITIES: Final = ("batch", "action")
 BANDIT_NOISES: Final = ("discrete", "laplace")

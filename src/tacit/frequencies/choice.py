@@ -14,6 +14,7 @@ from tacit.frequencies.binary_hadamard import BinaryHadamard
 from tacit.frequencies.hadamard import HadamardResponse
 from tacit.frequencies.kary import KaryResponse
 from tacit.frequencies.oracle import MOST_VALUES, FrequencyOracle, least_private
+from tacit.frequencies.recoverable import RecoverableHadamard
 from tacit.frequencies.sets import SetOracle, SubsetSelection, UnaryEncoding
 from tacit.mechanisms import HIGHEST_LEVEL
 from tacit.privacy import Neighbours, PrivacyBudget, TrustModel
@@ -26,6 +27,7 @@ MECHANISMS: Final = {
     "krr": "k-ary randomized response: the value or another",
     "oue": "optimised unary encoding: one bit a value",
     "rappor": "symmetric unary encoding: one bit a value",
+    "rhr": "recoverable Hadamard response: one symbol, which its key undoes",
     "ss": "subset selection: a set of values",
 }
 """Names of mechanisms, each with what a message is."""
@@ -94,6 +96,7 @@ def make_oracle(
         "krr": lambda: KaryResponse(k=k, epsilon=epsilon),
         "oue": lambda: UnaryEncoding(k=k, epsilon=epsilon),
         "rappor": lambda: UnaryEncoding(k=k, epsilon=epsilon, symmetric=True),
+        "rhr": lambda: RecoverableHadamard(k=k, epsilon=epsilon),
         "ss": lambda: SubsetSelection(k=k, epsilon=epsilon),
     }
     return made[name]()
@@ -144,7 +147,7 @@ def choose_mechanism(
         >>> [one.name for one in choose_mechanism(1000, 1.0, 100_000)][:3]
         ['ss', 'oue', 'rappor']
         >>> [one.name for one in choose_mechanism(1000, 1.0, 100_000, max_message_bits=16)]
-        ['bh', 'hr', 'krr']
+        ['bh', 'rhr', 'hr', 'krr']
         >>> choose_mechanism(4, 3.0, 100_000)[0].name
         'krr'
     """

@@ -48,9 +48,9 @@ class RecoverableOracle(SymbolOracle, frozen=True, kw_only=True, dict=True):
         return KeyLaw(self.outcomes, self.heavy, self.epsilon)
 
     @property
+    @abstractmethod
     def name(self) -> str:
-        """No law of its own behind a shuffler."""
-        return "general"
+        """How the law of a message is known to who has no key."""
 
     @property
     def level(self) -> float:
@@ -210,6 +210,11 @@ class CyclicResponse(RecoverableOracle, frozen=True, kw_only=True, tag="cyclic",
         return np.array(flat_heavy_set(self.k, minimum_entropy_key(self.k, self.epsilon)))
 
     @property
+    def name(self) -> str:
+        """Two levels: as many messages are likely for a value as keys are."""
+        return f"two-level:{minimum_entropy_key(self.k, self.epsilon) / self.k!r}"
+
+    @property
     def spectral_gap(self) -> float:
         """Least magnitude of the Fourier transform of the likely keys, but for its first entry."""
         gap = float(np.abs(self._spectrum[1:]).min())
@@ -269,6 +274,11 @@ class RecoverableHadamard(RecoverableOracle, frozen=True, kw_only=True, tag="rhr
     """
 
     code: ClassVar[int] = 7
+
+    @property
+    def name(self) -> str:
+        """The law of a message."""
+        return f"rhr:{self.k}"
 
     @cached_property
     def shape(self) -> tuple[int, int]:

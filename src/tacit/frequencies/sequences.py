@@ -17,7 +17,7 @@ from tacit.frequencies.recoverable import RecoverableOracle
 from tacit.frequencies.secrets import OneTimeKeys, check_keys, law_digest
 from tacit.mechanisms import whole_values
 from tacit.numerics import Array, IntArray
-from tacit.privacy import Event, Neighbours, PureDP, Repeat
+from tacit.privacy import Event, Guarantee, Neighbours, PureDP, Repeat, guarantee
 
 __all__ = ["JointKey", "SequenceResponse", "least_sequence_entropy"]
 
@@ -105,6 +105,12 @@ class SequenceResponse:
         check_replaced(neighbours)
         one = PureDP(self.oracle.level, neighbours)
         return Repeat(one, self.samples) if whole else one
+
+    def price(
+        self, *, whole: bool = False, neighbours: Neighbours = _RECORDS, simulated: bool = False
+    ) -> Guarantee:
+        """Return the guarantee against who has no key; see `event`."""
+        return _price(self.event(whole=whole, neighbours=neighbours), self.samples, whole, simulated)
 
     def _rows(self, name: str, values: npt.ArrayLike, high: int) -> IntArray:
         array = whole_values(name, values, high)
@@ -213,6 +219,19 @@ class JointKey:
         check_replaced(neighbours)
         return PureDP(self.epsilon, neighbours)
 
+    def price(
+        self, *, whole: bool = False, neighbours: Neighbours = _RECORDS, simulated: bool = False
+    ) -> Guarantee:
+        """Return the guarantee against who has no key.
+
+        Args:
+            whole: Whether all T values of a client may differ, for T times the level; else one of them.
+            neighbours: As in `event`.
+            simulated: Whether keys came from a seeded stream.
+        """
+        event = self.event(neighbours)
+        return _price(Repeat(event, self.samples) if whole else event, self.samples, whole, simulated)
+
     def _taken_off(self, rows: IntArray, keys: IntArray) -> IntArray:
         vectors = np.stack(np.unravel_index(keys, self.weights.shape), axis=1)
         return np.asarray((vectors - rows) % self.k)
@@ -230,3 +249,18 @@ class JointKey:
         if array.ndim != 2 or array.shape[1] != self.samples:
             raise ParameterError(f"{name} must have shape (n, {self.samples}), got {array.shape}.")
         return array
+
+
+def _price(event: Event, samples: int, whole: bool, simulated: bool) -> Guarantee:  # noqa: FBT001
+    """Return the guarantee of an event against who has no key."""
+    differ = f"all {samples} values" if whole else f"one of {samples} values"
+    return guarantee(
+        event,
+        0.0,
+        observer="an observer of every message and of no key",
+        assumptions=(
+            "every key hides one message and stays secret",
+            f"neighbours differ in {differ} of one client",
+        ),
+        simulated=simulated,
+    )
