@@ -80,7 +80,8 @@ def test_separate_messages_add_up() -> None:
 
     def run(present: bool, size: int, rng: np.random.Generator) -> Array:
         messages = scheme.publish(np.full(size, 0 if present else K - 1), rng)
-        return np.sum([w * _columns_apart(m & 1, m >> 1) for w, m in zip((2, 1.5), messages, strict=True)], 0)
+        a, b = (_columns_apart(m & 1, m >> 1) for m in messages)
+        return np.asarray(2 * a + 1.5 * b)
 
     assert not _attack(run, scheme.event([0, 1])).refuted
     assert _attack(run, scheme.event([0])).refuted
@@ -97,7 +98,7 @@ def test_sequences_of_values() -> None:
             values = np.zeros((size, 2), dtype=np.int64)
             values[:, place:] = 0 if present else K - 1
             messages = sequence.hide(values, sequence.draw_keys(size, rng))
-            return (law[messages] - law[(messages - (K - 1)) % K]).sum(axis=1)
+            return np.asarray((law[messages] - law[(messages - (K - 1)) % K]).sum(axis=1))
 
         return run
 
