@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import tracemalloc
 from collections.abc import Callable
 from functools import partial
 
@@ -10,10 +12,12 @@ import numpy as np
 from benchmarks.case import Case, best_seconds
 from tacit.frequencies import (
     BinaryHadamard,
+    FrequenciesQuery,
     FrequencyOracle,
     HadamardResponse,
     KaryResponse,
     PrefixTree,
+    SubsetSelection,
     UnaryEncoding,
 )
 from tacit.privacy import PrivacyBudget, TrustModel
@@ -43,12 +47,58 @@ def _measured(make: Callable[[int], FrequencyOracle]) -> Callable[[bool], dict[s
     return run
 
 
-def _unary(smoke: bool) -> dict[str, float]:
-    n, k = (1000, 100) if smoke else (100_000, 1000)
-    oracle, rng = UnaryEncoding(k=k, epsilon=1.0), secure()
-    values = np.random.default_rng(0).integers(0, k, n)
-    seconds = best_seconds(lambda: oracle.collect(values, rng), 1 if smoke else 3)
-    return {"clients": n, "values": k, "nanoseconds_per_answer": 1e9 * seconds / (n * k)}
+def _sets(make: Callable[[int], FrequencyOracle]) -> Callable[[bool], dict[str, float]]:
+    def run(smoke: bool) -> dict[str, float]:
+        n, k = (1000, 100) if smoke else (100_000, 1000)
+        oracle, rng = make(k), secure()
+        values = np.random.default_rng(0).integers(0, k, n)
+        seconds = best_seconds(lambda: oracle.collect(values, rng), 1 if smoke else 3)
+        return {"clients": n, "values": k, "nanoseconds_per_answer": 1e9 * seconds / (n * k)}
+
+    return run
+
+
+def _trusts(smoke: bool) -> dict[str, float]:
+    """Measure l2 errors of the planner's picks at epsilon 1, and how they compare with those predicted."""
+    n, k = (20_000, 100) if smoke else (1_000_000, 1000)
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, k, n)
+    held = np.bincount(values, minlength=k) / n
+    found: dict[str, float] = {"clients": n, "values": k}
+    for trust in (TrustModel.LOCAL, TrustModel.SHUFFLE, TrustModel.CENTRAL):
+        budget = PrivacyBudget(1.0, 1e-6 if trust is TrustModel.SHUFFLE else 0.0)
+        query = FrequenciesQuery.calibrated(k=k, n=n, budget=budget, trust=trust)
+        errors = [query.answer(values, rng=rng)[0] - held for _ in range(1 if smoke else 10)]
+        found[trust.value] = math.sqrt(np.mean([(error**2).sum() for error in errors]))
+        found[f"{trust.value}_of_predicted"] = found[trust.value] / math.sqrt(query.mse)
+    return found
+
+
+def _memory(smoke: bool) -> dict[str, float]:
+    """Measure bytes for one more client, and for one more value, of a batch and its estimate."""
+    n, k, times = (1000, 100, 2) if smoke else (1_000_000, 100_000, 10)
+    found: dict[str, float] = {}
+    for name, make in _HADAMARD.items():
+        base, clients, domain = (_peak(make, *size) for size in ((n, k), (times * n, k), (n, times * k)))
+        found[f"{name}_bytes_per_client"] = (clients - base) / ((times - 1) * n)
+        found[f"{name}_bytes_per_value"] = (domain - base) / ((times - 1) * k)
+    return found
+
+
+def _peak(make: Callable[[int], FrequencyOracle], n: int, k: int) -> int:
+    """Return the most bytes that are held at once, besides the values."""
+    values, oracle, rng = np.random.default_rng(0).integers(0, k, n), make(k), secure()
+    tracemalloc.start()
+    oracle.estimate(oracle.collect(values, rng))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
+_HADAMARD: dict[str, Callable[[int], FrequencyOracle]] = {
+    "bh": lambda k: BinaryHadamard(k=k, epsilon=1.0),
+    "hr": lambda k: HadamardResponse(k=k, epsilon=1.0),
+}
 
 
 def _tree(smoke: bool) -> dict[str, float]:
@@ -87,13 +137,13 @@ CASES = (
     Case(
         "frequencies/binary-hadamard",
         "1e6 clients and 1e5 values: encode and estimate in under 2 s, one client in under 50 us",
-        _measured(lambda k: BinaryHadamard(k=k, epsilon=1.0)),
+        _measured(_HADAMARD["bh"]),
         _say,
     ),
     Case(
         "frequencies/hadamard-response",
         "the same, one symbol a client",
-        _measured(lambda k: HadamardResponse(k=k, epsilon=1.0)),
+        _measured(_HADAMARD["hr"]),
         _say,
     ),
     Case(
@@ -104,8 +154,8 @@ CASES = (
     ),
     Case(
         "frequencies/unary",
-        "one exact answer in under 20 ns",
-        _unary,
+        "one exact answer in under 10 ns",
+        _sets(lambda k: UnaryEncoding(k=k, epsilon=1.0)),
         lambda m: f"{m['nanoseconds_per_answer']:.1f} ns an answer",
     ),
     Case(
@@ -113,5 +163,27 @@ CASES = (
         "1e6 clients, 2^32 values: plan and find heavy hitters in under 60 s",
         _tree,
         _say_tree,
+    ),
+    Case(
+        "frequencies/subsets",
+        "one exact answer in under 20 ns",
+        _sets(lambda k: SubsetSelection(k=k, epsilon=1.0)),
+        lambda m: f"{m['nanoseconds_per_answer']:.1f} ns an answer",
+    ),
+    Case(
+        "frequencies/trust",
+        "measured l2 errors within 10 % of those predicted, so that a shuffler helps as much as is said",
+        _trusts,
+        lambda m: (
+            f"{m['clients']:,.0f} clients, {m['values']:.0f} values: local {m['local']:.3g}, shuffle "
+            f"{m['shuffle']:.3g}, central {m['central']:.3g}; {m['local'] / m['shuffle']:.0f} times less, "
+            f"predicted {m['local'] / m['shuffle'] * m['shuffle_of_predicted'] / m['local_of_predicted']:.0f}"
+        ),
+    ),
+    Case(
+        "frequencies/memory",
+        "linear in clients and in values: under 64 bytes for one more client, 128 for one more value",
+        _memory,
+        lambda m: ", ".join(f"{name.replace('_', ' ')} {value:.0f}" for name, value in m.items()),
     ),
 )
