@@ -68,6 +68,15 @@ def test_behind_a_shuffler_messages_say_more_and_cost_no_more() -> None:
     assert ranked[0].mse < min(local.values()) / 1000
 
 
+def noisy(k: int, budget: PrivacyBudget, *, gaussian: bool) -> NoisyHistogram:
+    """Return the histogram of the least noise of one kind."""
+
+    def at(scale: float) -> NoisyHistogram:
+        return NoisyHistogram(k=k, scale=scale, gaussian=gaussian)
+
+    return at(calibrate(lambda scale: at(scale).event(), budget))
+
+
 @pytest.mark.parametrize("budget", [PrivacyBudget(1.0), PrivacyBudget(1.0, 1e-6), PrivacyBudget(0.01, 0.05)])
 def test_a_trusted_server_adds_the_noise_of_the_least_measured_error(budget: PrivacyBudget) -> None:
     n, k, rng = 1000, 50_000, np.random.default_rng(5)
@@ -83,8 +92,7 @@ def test_a_trusted_server_adds_the_noise_of_the_least_measured_error(budget: Pri
     measured = error(query.oracle)
     assert measured == pytest.approx(query.mse, rel=0.06)
     for gaussian in {False, budget.delta > 0}:
-        scale = calibrate(lambda b, g=gaussian: NoisyHistogram(k=k, scale=b, gaussian=g).event(), budget)
-        assert measured <= error(NoisyHistogram(k=k, scale=scale, gaussian=gaussian)) * (1.05 + 0.08)
+        assert measured <= error(noisy(k, budget, gaussian=gaussian)) * (1.05 + 0.08)
 
 
 def test_a_shuffler_lessens_the_error_by_the_factor_that_is_predicted() -> None:
