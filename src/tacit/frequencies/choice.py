@@ -43,15 +43,21 @@ class MechanismChoice:
         name: One of `MECHANISMS`.
         oracle: The mechanism.
         mse: Exact mean squared l2 error, before any projection.
-        random_bits: Fair bits that a client needs on average, at least.
-        message_bits: Bits of a message.
     """
 
     name: str
     oracle: FrequencyOracle
     mse: float
-    random_bits: float
-    message_bits: int
+
+    @property
+    def random_bits(self) -> float:
+        """Fair bits that a client needs on average, at least."""
+        return self.oracle.entropy_bits
+
+    @property
+    def message_bits(self) -> int:
+        """Bits of a message."""
+        return self.oracle.message_bits
 
     @property
     def rmse(self) -> float:
@@ -157,6 +163,8 @@ def choose_mechanism(
         check_positive("max_random_bits", max_random_bits)
     if max_message_bits is not None:
         check_count("max_message_bits", max_message_bits)
+    most_bits, most_random = max_message_bits or math.inf, max_random_bits or math.inf
+    too_many = max_draws is not None and n * k > max_draws
     by_place = independent and trust == TrustModel.LOCAL
     found = []
     for name in MECHANISMS if mechanisms is None else mechanisms:
@@ -165,27 +173,15 @@ def choose_mechanism(
             return make_oracle(name, k, level, random_bits=max_random_bits, independent=by_place)
 
         oracle = at(min(budget.epsilon, HIGHEST_LEVEL))
-        oracle.event(n, trust, neighbours)
-        if isinstance(oracle, SetOracle) and max_draws is not None and n * k > max_draws:
-            continue
-        if max_message_bits is not None and oracle.message_bits > max_message_bits:
+        oracle.event(n, trust, neighbours)  # refuses trust models in which no client randomises
+        # A higher level makes no message shorter, and it is not searched for in vain.
+        if oracle.message_bits > most_bits or (too_many and isinstance(oracle, SetOracle)):
             continue
         if trust == TrustModel.SHUFFLE:
             oracle = least_private(at, budget, n=n, trust=trust, neighbours=neighbours)
-        if max_random_bits is not None and oracle.entropy_bits > max_random_bits:
-            continue
-        if max_message_bits is not None and oracle.message_bits > max_message_bits:
-            continue
-        mse = oracle.mse(n, p) if independent else oracle.frequency_mse(n, p)
-        found.append(
-            MechanismChoice(
-                name=name,
-                oracle=oracle,
-                mse=mse,
-                random_bits=oracle.entropy_bits,
-                message_bits=oracle.message_bits,
-            )
-        )
+        if oracle.message_bits <= most_bits and oracle.entropy_bits <= most_random:
+            mse = oracle.mse(n, p) if independent else oracle.frequency_mse(n, p)
+            found.append(MechanismChoice(name=name, oracle=oracle, mse=mse))
     if not found:
         raise BudgetError(
             f"no mechanism keeps to max_random_bits={max_random_bits}, max_message_bits={max_message_bits} "

@@ -18,7 +18,7 @@ from tacit.frequencies.summed import SummedHistogram
 from tacit.means.columns import clauses_of_means, observer_of_means
 from tacit.mechanisms import whole_values
 from tacit.numerics import Array
-from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, TrustModel, Unit, guarantee
+from tacit.privacy import Event, Guarantee, Neighbours, PrivacyBudget, TrustModel, Unit, guarantee
 from tacit.randomness import is_secure
 
 __all__ = [
@@ -62,6 +62,27 @@ def check_asked(budget: PrivacyBudget, trust: TrustModel, neighbours: Neighbours
         raise ParameterError(f"trust must be local, shuffle or central, got {trust!s}.")
     if trust is TrustModel.SHUFFLE and budget.delta == 0:
         raise ParameterError("delta must be > 0 under shuffle trust, got 0.0.")
+
+
+def _check_parties(trust: TrustModel, n: int, parties: Sequence[int], colluding: int) -> None:
+    """Refuse tables beside another trust model than aggregate, and tables of other units than n."""
+    if trust is not TrustModel.AGGREGATE:
+        if parties or colluding:
+            raise ParameterError(
+                f"parties and colluding are for aggregate trust, got {len(parties)} parties and colluding "
+                f"{colluding}."
+            )
+    elif sum(parties) != n:
+        raise ParameterError(f"parties must have {n} units together, got {sum(parties)}.")
+
+
+def _event_of(oracle: _Answering, n: int, view: TrustModel, neighbours: Neighbours) -> Event:
+    """Return what is learned of n units by who sees every message alone, or what trust lets be seen."""
+    if isinstance(oracle, NoisyHistogram):
+        return oracle.event(neighbours)
+    if isinstance(oracle, SummedHistogram):
+        return oracle.event(view)
+    return oracle.event(n, view, neighbours)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,73 +146,56 @@ class FrequenciesQuery:
             BudgetError: The budget cannot be met, or no mechanism keeps to the bounds.
         """
         check_count("n", n)
-        summed = trust is TrustModel.AGGREGATE
-        check_asked(budget, TrustModel.CENTRAL if summed else trust, neighbours)
-        if not summed and (parties or colluding):
-            raise ParameterError(
-                f"parties and colluding are for aggregate trust, got {len(parties)} parties and colluding "
-                f"{colluding}."
-            )
-        if summed and sum(parties) != n:
-            raise ParameterError(f"parties must have {n} units together, got {sum(parties)}.")
-
-        def priced(oracle: _Answering, view: TrustModel, delta: float) -> Guarantee:
-            if isinstance(oracle, NoisyHistogram):
-                event = oracle.event(neighbours)
-            elif isinstance(oracle, SummedHistogram):
-                event = oracle.event(view)
-            else:
-                event = oracle.event(n, view, neighbours)
-            return guarantee(
-                event,
-                delta,
-                observer=observer_of_frequencies(
-                    trust, neighbours.unit, alone=view is not trust, colluding=colluding
-                ),
-                assumptions=clauses_of_means(trust, neighbours, alone=view is not trust),
-            )
-
-        counts = trust is TrustModel.CENTRAL or summed
-        if counts and (mechanism, max_random_bits, max_message_bits) != (None, None, None):
+        check_asked(budget, TrustModel.CENTRAL if trust is TrustModel.AGGREGATE else trust, neighbours)
+        _check_parties(trust, n, parties, colluding)
+        name: str
+        oracle: _Answering
+        if trust in (TrustModel.LOCAL, TrustModel.SHUFFLE):
+            best = choose_mechanism(
+                k,
+                budget.epsilon,
+                n,
+                delta=budget.delta,
+                trust=trust,
+                neighbours=neighbours,
+                max_random_bits=max_random_bits,
+                max_message_bits=max_message_bits,
+                max_draws=max_draws if mechanism is None else None,
+                mechanisms=None if mechanism is None else (mechanism,),
+            )[0]
+            name, oracle = best.name, best.oracle
+        elif (mechanism, max_random_bits, max_message_bits) != (None, None, None):
             raise ParameterError(
                 "mechanism, max_random_bits and max_message_bits are for clients who randomise; under "
                 f"{trust.value} trust none does."
             )
-        if summed:
-            sums = SummedHistogram.calibrated(
+        elif trust is TrustModel.CENTRAL:
+            name = "histogram"
+            oracle = NoisyHistogram.calibrated(k=k, budget=budget, neighbours=neighbours)
+        else:
+            name = "summed-histogram"
+            oracle = SummedHistogram.calibrated(
                 k=k, sizes=parties, budget=budget, colluding=colluding, neighbours=neighbours
             )
-            return cls(
-                n=n,
-                mechanism="summed-histogram",
-                oracle=sums,
-                trust=trust,
-                price=priced(sums, trust, budget.delta),
-                price_alone=priced(sums, TrustModel.LOCAL, budget.delta),
+
+        def seen(view: TrustModel, delta: float) -> Guarantee:
+            alone = view is not trust
+            return guarantee(
+                _event_of(oracle, n, view, neighbours),
+                delta,
+                observer=observer_of_frequencies(trust, neighbours.unit, alone=alone, colluding=colluding),
+                assumptions=clauses_of_means(trust, neighbours, alone=alone),
             )
-        if trust is TrustModel.CENTRAL:
-            histogram = NoisyHistogram.calibrated(k=k, budget=budget, neighbours=neighbours)
-            price = priced(histogram, trust, budget.delta)
-            return cls(n=n, mechanism="histogram", oracle=histogram, trust=trust, price=price)
-        best = choose_mechanism(
-            k,
-            budget.epsilon,
-            n,
-            delta=budget.delta,
-            trust=trust,
-            neighbours=neighbours,
-            max_random_bits=max_random_bits,
-            max_message_bits=max_message_bits,
-            max_draws=max_draws if mechanism is None else None,
-            mechanisms=None if mechanism is None else (mechanism,),
-        )[0]
+
+        # A client's own message is pure; that of a table has the noise of a Gaussian share.
+        alone = {TrustModel.SHUFFLE: 0.0, TrustModel.AGGREGATE: budget.delta}.get(trust)
         return cls(
             n=n,
-            mechanism=best.name,
-            oracle=best.oracle,
+            mechanism=name,
+            oracle=oracle,
             trust=trust,
-            price=priced(best.oracle, trust, budget.delta),
-            price_alone=priced(best.oracle, TrustModel.LOCAL, 0.0) if trust is TrustModel.SHUFFLE else None,
+            price=seen(trust, budget.delta),
+            price_alone=None if alone is None else seen(TrustModel.LOCAL, alone),
         )
 
     @property

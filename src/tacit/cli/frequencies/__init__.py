@@ -2,7 +2,15 @@
 
 from tacit.cli.frequencies.answers import notes_on
 from tacit.cli.frequencies.command import frequencies
-from tacit.cli.frequencies.flags import NUMBERS, SEVERAL, TRUSTS, budget_of
+from tacit.cli.frequencies.flags import (
+    NUMBERS,
+    SEVERAL,
+    TRUSTS,
+    DeltaOption,
+    MaxMessageBitsOption,
+    MaxRandomBitsOption,
+    budget_of,
+)
 from tacit.cli.frequencies.large import facts_of_tree, notes_on_tree
 from tacit.cli.frequencies.levels import facts_of_separate, notes_on_levels
 
@@ -10,6 +18,9 @@ __all__ = [
     "NUMBERS",
     "SEVERAL",
     "TRUSTS",
+    "DeltaOption",
+    "MaxMessageBitsOption",
+    "MaxRandomBitsOption",
     "budget_of",
     "facts_of_separate",
     "facts_of_tree",

@@ -20,7 +20,17 @@ if TYPE_CHECKING:
     from tacit.frequencies import FrequenciesQuery
     from tacit.privacy import Neighbours, PrivacyBudget
 
-__all__ = ["ITEMS", "NUMBERS", "SEVERAL", "TRUSTS", "FrequencyFlags", "budget_of"]
+__all__ = [
+    "ITEMS",
+    "NUMBERS",
+    "SEVERAL",
+    "TRUSTS",
+    "DeltaOption",
+    "FrequencyFlags",
+    "MaxMessageBitsOption",
+    "MaxRandomBitsOption",
+    "budget_of",
+]
 
 NUMBERS: Final = ("--levels",)
 """Options that take several numbers."""
@@ -31,6 +41,20 @@ ITEMS: Final = ("hashed", "numbers")
 USUAL_DELTA: Final = 1e-6
 """Delta behind a shuffler and in a sum, where none is given."""
 _MISS: Final = 0.05
+
+DeltaOption = Annotated[
+    float | None,
+    typer.Option(
+        help="Probability that the bound may fail.",
+        show_default="0, or 1e-6 with --trust shuffle or aggregate",
+    ),
+]
+MaxRandomBitsOption = Annotated[
+    float | None, typer.Option(help="Most fair bits that a client may need.", show_default="no limit")
+]
+MaxMessageBitsOption = Annotated[
+    int | None, typer.Option(help="Most bits of a message.", show_default="no limit")
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,13 +109,7 @@ class FrequencyFlags:
         float,
         typer.Option(help="Probability that a value as frequent as is stated is not found, at most."),
     ] = _MISS
-    delta: Annotated[
-        float | None,
-        typer.Option(
-            help="Probability that the bound may fail.",
-            show_default="0, or 1e-6 with --trust shuffle or aggregate",
-        ),
-    ] = None
+    delta: DeltaOption = None
     trust: Annotated[
         str,
         typer.Option(
@@ -128,13 +146,8 @@ class FrequencyFlags:
             show_default="the one of the least error",
         ),
     ] = None
-    max_random_bits: Annotated[
-        float | None,
-        typer.Option(help="Most fair bits that a record may need.", show_default="no limit"),
-    ] = None
-    max_message_bits: Annotated[
-        int | None, typer.Option(help="Most bits of a message.", show_default="no limit")
-    ] = None
+    max_random_bits: MaxRandomBitsOption = None
+    max_message_bits: MaxMessageBitsOption = None
     projection: Annotated[
         str | None,
         typer.Option(

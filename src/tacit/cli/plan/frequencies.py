@@ -9,7 +9,13 @@ import typer
 
 from tacit.cli.choices import OneOf
 from tacit.cli.flags import takes
-from tacit.cli.frequencies import TRUSTS, budget_of
+from tacit.cli.frequencies import (
+    TRUSTS,
+    DeltaOption,
+    MaxMessageBitsOption,
+    MaxRandomBitsOption,
+    budget_of,
+)
 from tacit.cli.output import JsonFlag, print_json, print_table, print_text, progress
 from tacit.errors import ParameterError, check_count
 
@@ -34,13 +40,7 @@ class FrequencyPlanFlags:
             show_default="one for every client",
         ),
     ] = None
-    delta: Annotated[
-        float | None,
-        typer.Option(
-            help="Probability that the bound may fail.",
-            show_default="0, or 1e-6 with --trust shuffle or aggregate",
-        ),
-    ] = None
+    delta: DeltaOption = None
     trust: Annotated[
         str,
         typer.Option(
@@ -51,13 +51,8 @@ class FrequencyPlanFlags:
     colluding: Annotated[
         int, typer.Option(help="Tables that may tell what they added, with --trust aggregate.")
     ] = 0
-    max_random_bits: Annotated[
-        float | None,
-        typer.Option(help="Most fair bits that a client may need.", show_default="no limit"),
-    ] = None
-    max_message_bits: Annotated[
-        int | None, typer.Option(help="Most bits of a message.", show_default="no limit")
-    ] = None
+    max_random_bits: MaxRandomBitsOption = None
+    max_message_bits: MaxMessageBitsOption = None
     independent: Annotated[
         bool,
         typer.Option(
