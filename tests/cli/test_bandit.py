@@ -82,7 +82,8 @@ def test_a_table_is_printed_for_people(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_a_plan_ranks_trust_models(capsys: pytest.CaptureFixture[str]) -> None:
     found = answer(["plan", *TEN, "--runs", "2"], capsys)
-    assert [row["trust"] for row in found["plans"]] == ["none", "central", "shuffle", "local"]
+    assert [row["trust"] for row in found["plans"]] == ["none", "aggregate", "central", "shuffle", "local"]
+    assert (found["plans"][1]["parties"], found["plans"][1]["budget_delta"]) == (10, 1e-6)
     assert found["plans"][0]["bound"] == pytest.approx(200369.9, abs=0.1)
     assert all(0 < row["simulated"] < row["bound"] for row in found["plans"])
     alone = answer(["plan", *TEN, "--runs", "0"], capsys)
@@ -97,6 +98,28 @@ def actions(tmp_path: Path) -> Path:
     rows, _ = random_circle(5, 2, np.random.default_rng(0))
     np.savetxt(tmp_path / "actions.csv", rows, delimiter=",")
     return tmp_path / "actions.csv"
+
+
+def test_sums_of_silos_are_simulated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    base = ["bandit", "simulate", "--actions", "4", "--horizon", "1e5", "--epsilon", "0.1", "--seed", "1"]
+    words = [*base, "--trust", "aggregate", "--parties", "6", "--colluding", "3", "--json"]
+    assert main(words) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["trust"], found["parties"], found["colluding"]) == ("aggregate", 6, 3)
+    assert found["budget_delta"] == 1e-6
+    assert found["survived"] == 1
+    assert "up to 3 of them together" in json.dumps(found)
+    for more, why in (
+        (["--trust", "aggregate", "--parties", "1"], "parties must be"),
+        (["--trust", "aggregate", "--noise", "laplace"], "noise must be discrete under aggregate trust"),
+        (["--trust", "central", "--colluding", "1"], "parties and colluding are for trust 'aggregate'"),
+    ):
+        assert main([*base, *more]) == 2
+        assert why in capsys.readouterr().err
+    np.savetxt(tmp_path / "actions.csv", np.eye(2), delimiter=",")
+    run = ["bandit", "run", str(tmp_path / "run.json"), "--actions", str(tmp_path / "actions.csv")]
+    assert main([*run, "--horizon", "1000", "--trust", "aggregate", "--epsilon", "1"]) == 2
+    assert "kept in a file, got aggregate" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("trust", ["central", "local", "shuffle", "none"])

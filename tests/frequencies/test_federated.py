@@ -17,12 +17,18 @@ from tacit.frequencies import (
     ITEMS,
     ItemCounts,
     Items,
-    counts_of_shares,
     federated_histogram,
     histogram_plan,
 )
 from tacit.ledger import Ledger
-from tacit.means import AdditiveMean, DiscreteGaussianNoise, DiscreteLaplaceNoise, ModularSumMean, Round
+from tacit.means import (
+    AdditiveMean,
+    DiscreteGaussianNoise,
+    DiscreteLaplaceNoise,
+    ModularSumMean,
+    Round,
+    counts_of_shares,
+)
 from tacit.numerics import Array
 from tacit.privacy import Neighbours, PrivacyBudget, Relation, TrustModel, Unit, guarantee
 from tacit.randomness import secure, simulated

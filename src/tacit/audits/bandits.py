@@ -7,6 +7,7 @@ import numpy as np
 from tacit.audits.attack import Target
 from tacit.bandits import RewardNoise, RewardPrivacy, reward_message, round_rewards
 from tacit.bandits.answers import noisy_high
+from tacit.bandits.summed_rewards import less_noisy, sums_of_shares
 from tacit.errors import ParameterError, check_positive
 from tacit.mechanisms import BinaryRandomizedResponse
 from tacit.numerics import Array, IntArray
@@ -62,10 +63,16 @@ def reward_target(privacy: RewardPrivacy, counts: IntArray, *, noise_factor: flo
         ones = rng.binomial(int(counts.sum()) - 1, BinaryRandomizedResponse(sent).flip_prob, size)
         return ones + message(present, size, rng)
 
+    def shared_sum(present: bool, size: int, rng: np.random.Generator) -> Array:  # noqa: FBT001
+        high = round_rewards(np.full(size, _FAR if present else -_FAR), _RANGE, rng)
+        return sums_of_shares(high, less_noisy(privacy.share, noise_factor), privacy.parties, rng)
+
     alone = Target(run=message, event=privacy.message_event(level), attack="one message alone")
     match privacy.trust:
         case TrustModel.CENTRAL:
             return Target(run=noisy_sum, event=event, attack="noisy sum of the rewards of an action")
+        case TrustModel.AGGREGATE:
+            return Target(run=shared_sum, event=event, attack="sum of the rewards of an action of all silos")
         case TrustModel.SHUFFLE:
             attack = f"shuffled messages of {int(counts.sum())} clients"
             return Target(run=batch, event=event, attack=attack, alone=alone)

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from tacit.bandits.elimination import Batch
 from tacit.bandits.environment import LinearEnvironment
 from tacit.bandits.plan import BanditPlan
+from tacit.bandits.summed_rewards import sums_of_shares
 from tacit.errors import ParameterError
 from tacit.mechanisms import BinaryRandomizedResponse, sample_discrete_laplace, sample_laplace
 from tacit.numerics import Array, IntArray, as_floats
@@ -86,7 +87,7 @@ def noisy_high(high: IntArray, level: float, rng: np.random.Generator) -> IntArr
     return high + sample_discrete_laplace(1 / level, high.shape, rng)
 
 
-def decode_high(plan: BanditPlan, batch: Batch, high: IntArray) -> Array:
+def decode_high(plan: BanditPlan, batch: Batch, high: IntArray | Array) -> Array:
     """Return unbiased sums of rewards from numbers of high answers.
 
     Args:
@@ -130,6 +131,8 @@ def simulated_sums(
         high = world.draw_high(batch.actions, batch.counts, rng_world)
         if privacy.trust is TrustModel.CENTRAL:
             return decode_high(plan, batch, noisy_high(high, level, rng_privacy))
+        if privacy.summed:
+            return decode_high(plan, batch, sums_of_shares(high, privacy.share, privacy.parties, rng_privacy))
         flip = BinaryRandomizedResponse(level).flip_prob
         kept = rng_privacy.binomial(high, 1 - flip)
         lies = rng_privacy.binomial(batch.counts - high, flip)

@@ -92,6 +92,11 @@ class LiveBandit:
             raise ParameterError(
                 "noise must be discrete for real clients: continuous noise is for simulations."
             )
+        if plan.privacy.summed:
+            raise ParameterError(
+                "trust must be central, shuffle, local or None for a run that is kept in a file, got "
+                "aggregate: there silos answer the steps of a plan (federated_bandit)."
+            )
         state = begin(plan)
         next_batch(plan, state)  # what has no first batch is refused before there is a file
         record = RunRecord.of(plan, state, seed=seed)

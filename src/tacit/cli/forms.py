@@ -162,8 +162,8 @@ _ROUND_STATUS: Final = _form(
 _SERVED: Final = _output("Served", **_TRAINED, rounds=int, bytes_up=int, bytes_down=int)
 
 _BUDGETED: Final = {
-    "trust": str, "budget_epsilon": _Number, "budget_delta": float, "noise": str, "anonymity": str,
-    "levels": str,
+    "trust": str, "budget_epsilon": _Number, "budget_delta": float, "parties": int, "colluding": int,
+    "noise": str, "anonymity": str, "levels": str,
 }  # fmt: skip
 
 OUTPUTS: Final[dict[str, Any]] = {

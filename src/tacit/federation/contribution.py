@@ -262,20 +262,21 @@ class Contributions:
         """
         for step, _ in plan.kinds:
             for measure in step.measures:
-                if not is_acute(measure.estimator):
-                    continue
-                statistic = self._statistics[measure.statistic]
-                if not (isinstance(statistic, AcuteStatistic) and statistic.acute is True):
+                if is_acute(measure.estimator) and not self._has(measure, AcuteStatistic, "acute"):
                     raise ParameterError(
                         "an acute mean needs a statistic of whose rows no two are known to be at more than a "
                         f"right angle, and {measure.statistic!r} is not."
                     )
-                counts = isinstance(statistic, OneHotStatistic) and statistic.one_hot is True
-                if is_one_hot(measure.estimator) and not counts:
+                if is_one_hot(measure.estimator) and not self._has(measure, OneHotStatistic, "one_hot"):
                     raise ParameterError(
                         "a mean of one-hot rows needs a statistic that is known to make such, and "
                         f"{measure.statistic!r} is not."
                     )
+
+    def _has(self, measure: Measure, protocol: Any, promise: str) -> bool:
+        """Whether a statistic follows a protocol, and keeps what its name promises."""
+        statistic = self._statistics[measure.statistic]
+        return isinstance(statistic, protocol) and getattr(statistic, promise) is True
 
     def check_aligned(self, plan: Plan) -> None:
         """Refuse prices of several rounds together, where the silo does not know what they have in common.

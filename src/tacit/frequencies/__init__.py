@@ -7,7 +7,6 @@ from tacit.frequencies.choice import MECHANISMS, MechanismChoice, choose_mechani
 from tacit.frequencies.counts import Counts
 from tacit.frequencies.federated import (
     FederatedHistogram,
-    counts_of_shares,
     federated_histogram,
     histogram_plan,
 )
@@ -85,7 +84,6 @@ __all__ = [
     "UnaryEncoding",
     "choose_mechanism",
     "column_sum_test",
-    "counts_of_shares",
     "detectable_frequency",
     "entropy_bits_of",
     "estimate_frequencies",

@@ -13,10 +13,9 @@ import numpy.typing as npt
 from tacit.errors import ParameterError, check_count, check_probability
 from tacit.frequencies.bands import Band
 from tacit.frequencies.central import ROWS
-from tacit.frequencies.federated import counts_of_shares
 from tacit.frequencies.items import ItemCounts, Items
 from tacit.frequencies.oracle import MOST_VALUES
-from tacit.means import ModularSumMean, Round, modular_width
+from tacit.means import ModularSumMean, Round, counts_of_shares, modular_width
 from tacit.mechanisms import discrete_gaussian_sum_quantile, discrete_gaussian_variance, whole_values
 from tacit.numerics import Array
 from tacit.privacy import Event, Neighbours, PrivacyBudget, TrustModel

@@ -271,7 +271,7 @@ class ModularSumMean(
         Raises:
             ParameterError: `X` has another shape, or a dtype that is not real.
         """
-        return self._mean(self._summed(X, round) + self._shares(round, rng), round)
+        return self._mean(self._summed(X, round) + self.drawn_shares(round, rng), round)
 
     def event(self, n: int, trust: TrustModel) -> Event:
         """Return what the observer of that trust model learns from one round.
@@ -299,8 +299,8 @@ class ModularSumMean(
         check_count("rows", rows, low=0)
         return 8 * (HEADER_BYTES + (self.dim * self.width + 7) // 8)
 
-    def _shares(self, round: Round, rng: np.random.Generator) -> IntArray:
-        """Draw the noise of all parties together."""
+    def drawn_shares(self, round: Round, rng: np.random.Generator) -> IntArray:
+        """Draw the noise of all `round.parties` together, shape (dim,), in grid steps; see `estimate`."""
         std = self.std * math.sqrt(round.parties)
         near = self.std >= _LEAST_STD and shares_slack(self.std, round.parties) <= _ONE_DRAW
         if near and std <= _LARGEST_STD:

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tacit.cli.bandit.question import Decisions, Horizon, Trust, budget_facts, read_actions, whole_horizon
+from tacit.cli.bandit.question import (
+    Decisions,
+    Horizon,
+    Trust,
+    budget_facts,
+    read_actions,
+    share_facts,
+    whole_horizon,
+)
 from tacit.cli.choices import OneOf
 from tacit.cli.flags import takes
 from tacit.cli.names import REWARD_MODELS
@@ -85,6 +93,7 @@ def simulate(flags: SimulateFlags) -> None:
         "actions": len(plans[0].actions),
         "dim": plans[0].actions.shape[1],
         **budget_facts(privacy),
+        **share_facts(privacy),
         "radius_mode": flags.radius_mode,
         "survived": sum(one.survived for one in found),
         "batches": [
