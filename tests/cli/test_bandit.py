@@ -496,3 +496,35 @@ def test_a_ledger_that_cannot_pay_is_refused(
             ["run", record, *start, *options, *named], capsys
         )
     assert not Path(record).exists()
+
+
+def test_pictures_and_pages_are_written_and_cost_nothing(
+    actions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record, log = tmp_path / "r.json", tmp_path / "log.csv"
+    page, picture = tmp_path / "page.html", tmp_path / "picture.png"
+    both = ["--report", str(page), "--plot", str(picture)]
+    answer(["simulate", "--actions", "5", "--horizon", "1e4", "--epsilon", "1", "--runs", "2", *both], capsys)
+    assert "2 simulated worlds with actions of 2 coordinates, seed 0." in page.read_text()
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    run = ["run", str(record)]
+    start = [*("--actions", str(actions)), "--horizon", "500", "--trust", "none"]
+    assert "none is answered yet" in refusal([*run, *start, "--plot", str(picture)], capsys)
+    assert not record.exists()
+    found = answer([*run, *start, "--report", str(page)], capsys)
+    assert "Nothing is protected" in page.read_text()
+    before = record.read_bytes()
+    assert "plot is of the estimates of a batch" in refusal([*run, "--plot", str(picture)], capsys)
+    log.write_text("batch,action,reward\n" + _rewarded(found, np.random.default_rng(0)))
+    for wrong, why in (
+        (["--report", str(tmp_path / "page.txt")], "report must be a file that ends with .html"),
+        (["--plot", str(tmp_path / "p.html")], "plot must be a file that ends with one of"),
+        (["--report", str(tmp_path / "none" / "page.html")], "report must be a file in a folder"),
+        (["--out", str(page), "--report", str(page)], "out must be a file of its own"),
+    ):
+        assert why in refusal([*run, "--log", str(log), *wrong], capsys)
+    assert record.read_bytes() == before
+    picture.unlink()
+    assert answer([*run, "--log", str(log), *both], capsys)["answered"] == [1]
+    assert "Estimates of batch 1" in page.read_text()
+    assert picture.is_file()

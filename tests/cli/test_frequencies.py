@@ -193,7 +193,10 @@ def test_heavy_hitters_lie_above_their_threshold(table: Path, capsys: pytest.Cap
     assert main(["frequencies", *arguments]) == 0
     shown = capsys.readouterr().out
     picture = table.with_name("heavy.png")
-    answer([*arguments, "--plot", str(picture)], capsys)
+    page = table.with_name("page.html")
+    answer([*arguments, "--plot", str(picture), "--report", str(page)], capsys)
+    assert "Heavy hitters" in page.read_text()
+    assert "report must be a file that ends with .html" in refusal(asked(table, "--report", "x.txt"), capsys)
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert "plot must be a file that ends with" in refusal(asked(table, "--plot", "x.txt"), capsys)
     assert "with probability 97.5 % no value is listed here that is not more frequent than 0.4" in shown

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from tacit.bandits.answers import decode_high, noisy_high, round_rewards
+from tacit.bandits.answers import answer_pairs, answer_places, decode_high, noisy_high, round_rewards
 from tacit.bandits.elimination import Batch, Decision, Elimination, begin, decide, next_batch
 from tacit.bandits.paying import check_payers, drawn_once, is_kept
 from tacit.bandits.plan import BanditPlan
@@ -19,7 +19,7 @@ from tacit.bandits.reward_privacy import RewardNoise
 from tacit.errors import DataError, ParameterError, RefusalError, check_count
 from tacit.ledger import Ledger
 from tacit.ledger.private_files import beside, replace_private
-from tacit.numerics import Array, IntArray, as_floats
+from tacit.numerics import Array, IntArray
 from tacit.privacy import Guarantee, TrustModel
 from tacit.privacy.strict_json import MOST_BYTES
 from tacit.randomness import secure, simulated
@@ -211,6 +211,18 @@ class LiveBandit:
             [(b.batch.counts, b.batch.level) for b in batches], simulated=self._record.seed is not None
         )
 
+    def decisions(self) -> tuple[tuple[IntArray, Decision], ...]:
+        """Return what followed from each answered batch, and the actions that were left before it; public.
+
+        Computed again from the noisy sums in the file.
+        """
+        state, found = begin(self._plan), []
+        for one in self._record.answered:
+            decision = decide(self._plan, state, one.batch, np.array(one.sums))
+            found.append((state.alive, decision))
+            state = decision.state
+        return tuple(found)
+
     def next_batch(self) -> Batch:
         """Return what is to be played now: the same batch until it is answered.
 
@@ -247,8 +259,8 @@ class LiveBandit:
                 play what is missing.
         """
         batch = self._waiting(number)
-        rows, values = _pairs(actions, answers)
-        place = _places(batch, rows)
+        rows, values = answer_pairs(actions, answers)
+        place = answer_places(batch, rows)
         if self._plan.privacy.by_message and not bool(np.all((values == 0) | (values == 1))):
             raise DataError("answers must be messages 0 and 1 under local and shuffle trust.")
         sums = self._sums(batch, place, values)
@@ -333,34 +345,6 @@ class LiveBandit:
                 )
             replace_private(self._path, record.to_json())
         self._record = record
-
-
-def _pairs(actions: npt.ArrayLike, answers: npt.ArrayLike) -> tuple[IntArray, Array]:
-    """Return actions and answers as arrays of one length; no answer is quoted."""
-    rows, values = np.asarray(actions), as_floats("answers", answers).astype(np.float64)
-    if rows.dtype.kind not in "iu" or rows.ndim != 1 or values.shape != rows.shape:
-        raise DataError(
-            "actions and answers must be arrays of one length, actions of whole numbers; got "
-            f"{rows.dtype} of shape {rows.shape} and answers of shape {values.shape}."
-        )
-    return rows.astype(np.int64), values
-
-
-def _places(batch: Batch, rows: IntArray) -> IntArray:
-    """Return which of the batch's actions each row is; refuse any but the planned number of each."""
-    place = np.minimum(np.searchsorted(batch.actions, rows), len(batch.actions) - 1)
-    if not np.array_equal(batch.actions[place], rows):
-        raise DataError(
-            f"actions must be of batch {batch.number}, {batch.actions.tolist()}; others were given."
-        )
-    found = np.bincount(place, minlength=len(batch.actions))
-    if not np.array_equal(found, batch.counts):
-        wrong = int(np.flatnonzero(found != batch.counts)[0])
-        raise DataError(
-            f"batch {batch.number} takes {int(batch.counts[wrong])} answers for action "
-            f"{int(batch.actions[wrong])}, got {int(found[wrong])}; nothing was used."
-        )
-    return place
 
 
 def _check_same(asked: dict[str, object], found: dict[str, object]) -> None:

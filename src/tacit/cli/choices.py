@@ -26,8 +26,8 @@ GROUPS: Final = {
     "step_times_smoothness loss quantile threshold smoothing messages steps bits max_bits points runs "
     "noise_factor prior mean m ties queries projection heavy_hitters max_random_bits max_message_bits "
     "independent items hash_seed dictionary miss radius_mode all_actions tail",
-    "Output": "name log out plot against quiet logs json_logs accept verify dry_run confidence all_of_them "
-    "simulate exact quick top json help",
+    "Output": "name log out plot report against quiet logs json_logs accept verify dry_run confidence "
+    "all_of_them simulate exact quick top json help",
 }
 """Options by group; help lists the groups in this order, and within each what a command declares."""
 _GROUP_OF: Final = {name: group for group, names in GROUPS.items() for name in names.split()}

@@ -1,5 +1,15 @@
-"""What a training job leaves for people and programs: run folders, statements, reports, tables."""
+"""What people and programs read: run folders, statements, pages, pictures and tables."""
 
+from tacit.reports.answers import (
+    AnswerPage,
+    PageFigure,
+    PagePart,
+    Tile,
+    load_answer_page,
+    price_tiles,
+    render_answer,
+)
+from tacit.reports.bandits import draw_estimates, draw_regret, run_page, simulation_page
 from tacit.reports.comparison import (
     COMPARED_COLUMNS,
     comparison_cells,
@@ -8,6 +18,7 @@ from tacit.reports.comparison import (
     draw_comparison,
 )
 from tacit.reports.figures import draw_lines
+from tacit.reports.frequencies import draw_frequencies, frequency_page
 from tacit.reports.html import render
 from tacit.reports.metrics import DataFigures, Metrics, ModelFigures, Point, read_metrics
 from tacit.reports.run_folder import RunFolder, claim_folder, write_run
@@ -28,11 +39,15 @@ from tacit.reports.tables import (
 
 __all__ = [
     "COMPARED_COLUMNS",
+    "AnswerPage",
     "DataFigures",
     "Metrics",
     "ModelFigures",
+    "PageFigure",
+    "PagePart",
     "Point",
     "RunFolder",
+    "Tile",
     "baseline_of",
     "build_statement",
     "claim_folder",
@@ -40,16 +55,25 @@ __all__ = [
     "comparison_json",
     "comparison_notes",
     "draw_comparison",
+    "draw_estimates",
+    "draw_frequencies",
     "draw_lines",
+    "draw_regret",
+    "frequency_page",
     "guarantees_about",
     "left_out",
+    "load_answer_page",
     "notes_of",
     "plain_words",
+    "price_tiles",
     "read_metrics",
     "released",
     "render",
+    "render_answer",
     "result_rows",
     "results_json",
+    "run_page",
     "silo_words",
+    "simulation_page",
     "write_run",
 ]

@@ -42,7 +42,7 @@ from tacit.reports.tables import (
     why_chosen,
 )
 
-__all__ = ["render", "template"]
+__all__ = ["percent_up", "render", "template"]
 
 _MAX_SILOS = 60
 _COLORS = 10
@@ -98,7 +98,7 @@ def render(result: JobResult, *, run: str, created: datetime) -> str:
         private=private,
         simulated=private and main.guarantee.simulated,
         words=plain_words(main),
-        guess=_percent_up(guess_bound(main.guarantee)) if private else "",
+        guess=percent_up(guess_bound(main.guarantee)) if private else "",
         sentences=[
             *(("without privacy", plain_words(one)) for one in result.results if not claims(one)),
             *paragraphs(*guarantees_about(result)),
@@ -139,8 +139,8 @@ def _count(number: int | None) -> str:
 
 
 @cache  # a run looks at it before it spends anything, and fills it in at the end
-def template() -> Template:
-    """Return the page to fill in; to be loaded before anything is spent on what it will show."""
+def template(name: str = "report.html.j2") -> Template:
+    """Return a page to fill in; to be loaded before anything is spent on what it will show."""
     # Undefined names raise: a report with a hole in it is worse than none.
     environment = Environment(
         loader=PackageLoader("tacit.reports"),
@@ -149,11 +149,12 @@ def template() -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.get_template("scores.html.j2")  # a part of the other, which would load it too late
-    return environment.get_template("report.html.j2")
+    for part in ("scores.html.j2", "style.html.j2"):  # parts of the others, which would load them too late
+        environment.get_template(part)
+    return environment.get_template(name)
 
 
-def _percent_up(share: float) -> str:
+def percent_up(share: float) -> str:
     """Return a share in per cent, rounded up."""
     return f"{math.ceil(share * 1000 - 1e-9) / 10:.1f} %"
 

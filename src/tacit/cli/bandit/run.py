@@ -12,9 +12,10 @@ import typer
 
 from tacit.cli.bandit.question import TRUSTS, Decisions, budget_facts, read_actions
 from tacit.cli.choices import OneOf
-from tacit.cli.files import check_file
+from tacit.cli.files import check_file, check_picture
 from tacit.cli.flags import takes
 from tacit.cli.output import JsonFlag, print_json, print_table, print_text
+from tacit.cli.pages import ReportFlag, check_page, write_page
 from tacit.errors import DataError, ParameterError, check_choice
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ __all__ = ["run"]
 
 _BEGINS: Final = ("actions", "horizon", "trust")
 _RANGE: Final = ("lower", "upper")
+_NO_ESTIMATES: Final = "plot is of the estimates of a batch, and none is answered yet."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +87,20 @@ class RunFlags(Decisions):
         int | None,
         typer.Option(help="Seed of a simulation, which protects nobody.", show_default="secret randomness"),
     ] = None
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            help="Picture file of the estimates of the batch that was answered last.",
+            show_default="no picture",
+        ),
+    ] = None
+    report: ReportFlag = None
     json: JsonFlag = False
+
+    def __post_init__(self) -> None:
+        if self.plot is not None:
+            check_picture(self.plot)
+        check_page(self.report)
 
     def asked(self) -> BanditPlan | None:
         """Return the plan that the flags ask for; None where they name none."""
@@ -132,6 +147,7 @@ def run(flags: RunFlags) -> None:
         shuffled = bandit.plan.privacy.trust == "shuffle"
         rows = batch.deal(rng) if shuffled else batch.in_order()
         flags.out.write_text("action\n" + "".join(f"{row}\n" for row in rows.tolist()), encoding="utf-8")
+    _draw(flags, bandit)
     facts = _facts(bandit, batch, answered, flags.out)
     if flags.json:
         print_json(Statement(kind="bandit run", guarantees=bandit.guarantees, answer=facts).to_builtins())
@@ -149,6 +165,8 @@ def _start(flags: RunFlags, plan: BanditPlan | None, opened: ExitStack) -> LiveB
             f"record must be a run that was started, got {str(flags.record)!r}; give --actions, --horizon "
             "and --trust to start it."
         )
+    if flags.plot is not None:
+        raise ParameterError(_NO_ESTIMATES)
     check_file("record", flags.record)
     if flags.log is not None:
         raise ParameterError("log is of a run that was started: what would it be the answers to?")
@@ -184,7 +202,7 @@ def _check_out(out: Path, flags: RunFlags) -> None:
     """Refuse an output that cannot be written, or that would replace a file of the run."""
     check_file("out", out)
     beside = [flags.record.with_name(flags.record.name + end) for end in (".lock", ".new")]
-    for path in (flags.record, *beside, flags.log, flags.actions, flags.ledger):
+    for path in (flags.record, *beside, flags.log, flags.actions, flags.ledger, flags.plot, flags.report):
         if path is not None and out.resolve() == path.resolve():
             raise ParameterError(f"out must be a file of its own, got {str(out)!r}, which the run needs.")
 
@@ -243,6 +261,24 @@ def _read_log(path: Path, kind: str) -> tuple[IntArray, IntArray, Array]:
         )
     numbers, actions = public.astype(np.int64).T
     return numbers, actions, table[kind].to_numpy()
+
+
+def _draw(flags: RunFlags, bandit: LiveBandit) -> None:
+    """Write the picture and the report that were asked for; neither is a release of its own."""
+    if flags.plot is None and flags.report is None:
+        return
+    from tacit.reports import draw_estimates, run_page
+
+    decisions = bandit.decisions()
+    if flags.plot is not None:
+        if not decisions:
+            raise ParameterError(_NO_ESTIMATES)
+        alive, last = decisions[-1]
+        figure = draw_estimates(last, alive, trust=budget_facts(bandit.plan.privacy)["trust"])
+        figure.savefig(flags.plot, dpi=200)
+    if flags.report is not None:
+        page = run_page(bandit.plan, decisions, bandit.guarantees, best=bandit.best, finished=bandit.finished)
+        write_page(flags.report, page)
 
 
 def _facts(bandit: LiveBandit, batch: Batch, answered: list[int], out: Path | None) -> dict[str, Any]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tacit.frequencies import Frequencies
     from tacit.numerics import IntArray
 
-__all__ = ["SHOWN", "draw", "facts_of", "notes_on", "show", "shown_names"]
+__all__ = ["SHOWN", "draw", "facts_of", "notes_on", "report", "show", "shown_names"]
 
 SHOWN: Final = 20
 """Values that people see of many."""
@@ -110,20 +110,38 @@ def _in_order(found: Frequencies, flags: FrequencyFlags) -> IntArray:
 
 def draw(path: Path, tables: str, names: list[str], found: Frequencies, flags: FrequencyFlags) -> None:
     """Draw the most frequent values."""
-    from tacit.cli.frequencies.plot import draw_frequencies
+    from tacit.reports import draw_frequencies
 
-    shown = _in_order(found, flags)[: 2 * SHOWN].tolist()
-    names = shown_names(names)
+    title = (
+        f"{printable(flags.column)}: {found.query.n:,} {found.guarantee.neighbours.unit.plural} of "
+        f"{printable(tables)}, epsilon {found.guarantee.epsilon:g}, {flags.trust} trust"
+    )
     draw_frequencies(
-        path,
-        [names[value] for value in shown],
-        found.estimates[shown],
-        found.band.intervals[shown],
-        title=f"{printable(flags.column)}: {found.query.n} {found.guarantee.neighbours.unit.plural} of "
-        f"{printable(tables)}, epsilon {found.guarantee.epsilon:g}, {flags.trust} trust",
+        shown_names(names),
+        found,
+        _in_order(found, flags),
         confidence=flags.confidence,
         threshold=flags.threshold if flags.heavy_hitters else None,
+        title=title,
+    ).savefig(path, dpi=200)
+
+
+def report(path: Path, tables: str, names: list[str], found: Frequencies, flags: FrequencyFlags) -> None:
+    """Write a page about the answer."""
+    from tacit.cli.pages import write_page
+    from tacit.reports import frequency_page
+
+    page = frequency_page(
+        shown_names(names),
+        found,
+        _in_order(found, flags),
+        table=printable(tables),
+        column=printable(flags.column),
+        confidence=flags.confidence,
+        projection=flags.consistent,
+        threshold=flags.threshold if flags.heavy_hitters else None,
     )
+    write_page(path, page)
 
 
 def show(tables: str, names: list[str], found: Frequencies, flags: FrequencyFlags) -> None:

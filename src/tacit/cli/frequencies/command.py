@@ -75,6 +75,8 @@ def frequencies(flags: FrequencyFlags) -> None:
         with pay():
             if flags.plot is not None:
                 asked.said.draw(flags.plot, ", ".join(flags.data), domain.names, found, flags)
+            if flags.report is not None:
+                answers.report(flags.report, ", ".join(flags.data), domain.names, found, flags)
             if flags.json:
                 print_json(asked.said.facts_of(", ".join(flags.data), domain.names, found, flags))
             else:

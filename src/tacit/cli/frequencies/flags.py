@@ -14,6 +14,7 @@ from tacit.cli.choices import OneOf
 from tacit.cli.files import check_picture
 from tacit.cli.names import FREQUENCY_MECHANISMS, PROJECTIONS
 from tacit.cli.output import JsonFlag
+from tacit.cli.pages import ReportFlag, check_page
 from tacit.errors import ParameterError, check_count, check_positive, check_probability
 
 if TYPE_CHECKING:
@@ -179,11 +180,13 @@ class FrequencyFlags:
             show_default="no picture",
         ),
     ] = None
+    report: ReportFlag = None
     json: JsonFlag = False
 
     def __post_init__(self) -> None:
         if self.plot is not None:
             check_picture(self.plot)
+        check_page(self.report)
         if self.seed is not None and self.ledger is not None:
             raise ParameterError(
                 "--ledger is for answers that leave; with --seed the answer is a simulation."
@@ -224,6 +227,7 @@ class FrequencyFlags:
             "max_message_bits": self.max_message_bits,
             "projection": self.projection,
             "plot": self.plot,
+            "report": self.report,
         }
         wrong, why = (
             (large, "is for --heavy-hitters with a --domain of so many bits")
@@ -257,6 +261,7 @@ class FrequencyFlags:
             "max_random_bits": self.max_random_bits,
             "max_message_bits": self.max_message_bits,
             "heavy_hitters": self.heavy_hitters or None,
+            "report": None if self.report is None else str(self.report),
         }
         for name, given in others.items():
             if given is not None:
