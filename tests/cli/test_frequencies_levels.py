@@ -113,6 +113,29 @@ def test_levels_are_shown_drawn_and_paid_for(table: Path, capsys: pytest.Capture
     assert (who["unit"], who["private_bits_per_client"], who["simulated"]) == ("person", 0, True)
 
 
+def test_a_plan_says_what_each_analyst_would_find(capsys: pytest.CaptureFixture[str]) -> None:
+    base = ["plan", "frequencies", "--k", "1000", "--n", "100000"]
+    assert main([*base, "--levels", "0.5,1,2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["problem"]["levels"] == [2.0, 1.0, 0.5]
+    for one, level in zip(found["analysts"], (2.0, 1.0, 0.5), strict=True):
+        error = BinaryHadamard(k=1000, epsilon=level).frequency_mse(100_000)
+        assert one["mse"] == pytest.approx(error, rel=1e-9)
+        assert f"(epsilon = {level:g})" in one["guarantee"]
+    assert found["separate_messages"]["epsilon_together"] == pytest.approx(3.5)
+    assert main([*base, "--levels", "1", "2"]) == 0
+    assert "random bits a client" in " ".join(capsys.readouterr().out.split())
+    for more, said in (
+        (["--levels", "1,1"], "each another one"),
+        (["--levels", "1", "--trust", "shuffle"], "trust must not be given"),
+        (["--levels", "1", "--independent"], "independent must not be given"),
+        (["--levels", "2", "--epsilon", "1"], "levels must be at most"),
+        ([], "--epsilon must be given"),
+    ):
+        assert main([*base, *more]) == 2
+        assert said in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [

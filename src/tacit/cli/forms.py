@@ -232,6 +232,15 @@ OUTPUTS: Final[dict[str, Any]] = {
         )),
         lower_bound=_Number,
     ),
+    "plan frequencies levels": _output(
+        "PlannedLevels", problem=dict[str, Any], target=str,
+        analysts=_list(_form(
+            "PlannedAnalyst", epsilon=float, mse=float, rmse=float, detectable=_Number, guarantee=str,
+            event=dict[str, Any],
+        )),
+        bits_per_client=int, private_bits_per_client=int, random_bits_per_client=float,
+        separate_messages=dict[str, float], guarantee=str,
+    ),
     "plan train": _output(
         "PlannedTraining", problem=_form(
             "TrainingFacts", silos=int, records=int, dim=int, trust=str, epsilon=_Number, delta=_Number,

@@ -10,6 +10,7 @@ from tacit.cli.frequencies.flags import (
     MaxMessageBitsOption,
     MaxRandomBitsOption,
     budget_of,
+    check_levels,
 )
 from tacit.cli.frequencies.large import facts_of_tree, notes_on_tree
 from tacit.cli.frequencies.levels import facts_of_separate, notes_on_levels
@@ -22,6 +23,7 @@ __all__ = [
     "MaxMessageBitsOption",
     "MaxRandomBitsOption",
     "budget_of",
+    "check_levels",
     "facts_of_separate",
     "facts_of_tree",
     "frequencies",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -31,6 +31,7 @@ __all__ = [
     "MaxMessageBitsOption",
     "MaxRandomBitsOption",
     "budget_of",
+    "check_levels",
 ]
 
 NUMBERS: Final = ("--levels",)
@@ -196,7 +197,16 @@ class FrequencyFlags:
                 f"colluding is for trust 'aggregate', got {self.colluding} with trust {self.trust!r}."
             )
         if self.levels is not None:
-            self._check_levels(self.levels)
+            others = {
+                "trust": self.trust if self.trust != "local" else None,
+                "delta": self.delta or None,
+                "mechanism": self.mechanism,
+                "max_random_bits": self.max_random_bits,
+                "max_message_bits": self.max_message_bits,
+                "heavy_hitters": self.heavy_hitters or None,
+                "report": None if self.report is None else str(self.report),
+            }
+            check_levels(self.levels, self.epsilon, others)
         elif self.epsilon is None:
             raise ParameterError("--epsilon must be given, or --levels with one for every analyst.")
         check_probability("confidence", self.confidence, low_open=True, high_open=True)
@@ -240,36 +250,6 @@ class FrequencyFlags:
         if self.items == "numbers" and (self.dictionary or self.hash_seed):
             raise ParameterError("dictionary and hash_seed are for --items hashed, got numbers.")
 
-    def _check_levels(self, levels: list[float]) -> None:
-        """Refuse levels in no order, or with what is for one analyst or for another trust model."""
-        for level in levels:
-            check_positive("levels", level)
-        if levels not in (sorted(set(levels)), sorted(set(levels), reverse=True)):
-            raise ParameterError(
-                f"levels must increase or decrease, each another one, got {levels}; analysts of one level "
-                "share its answer."
-            )
-        if self.epsilon is not None and max(levels) > check_positive("epsilon", self.epsilon):
-            raise ParameterError(
-                f"levels must be at most epsilon = {self.epsilon!r}, the budget of what all analysts learn "
-                f"together, got {max(levels)!r}; a larger --epsilon, or none, allows it."
-            )
-        others = {
-            "trust": self.trust if self.trust != "local" else None,
-            "delta": self.delta or None,
-            "mechanism": self.mechanism,
-            "max_random_bits": self.max_random_bits,
-            "max_message_bits": self.max_message_bits,
-            "heavy_hitters": self.heavy_hitters or None,
-            "report": None if self.report is None else str(self.report),
-        }
-        for name, given in others.items():
-            if given is not None:
-                raise ParameterError(
-                    f"{name} must not be given beside --levels, got {given!r}: levels are for local trust, "
-                    "one Hadamard bit from every record, and a bit of key for every analyst but the last."
-                )
-
     @property
     def consistent(self) -> str:
         """How estimates are made consistent; with many rare values, the simplex lowers the large ones."""
@@ -292,6 +272,34 @@ class FrequencyFlags:
             parties=sizes if self.trust == "aggregate" else (),
             colluding=self.colluding,
         )
+
+
+def check_levels(levels: list[float], epsilon: float | None, others: Mapping[str, object]) -> None:
+    """Refuse levels in no order, above a budget, or with what is for one analyst or another trust model.
+
+    Args:
+        levels: Epsilon of every analyst.
+        epsilon: Budget of what all of them learn together; None for the largest.
+        others: Options that are for one analyst; None where they are not given.
+    """
+    for level in levels:
+        check_positive("levels", level)
+    if levels not in (sorted(set(levels)), sorted(set(levels), reverse=True)):
+        raise ParameterError(
+            f"levels must increase or decrease, each another one, got {levels}; analysts of one level share "
+            "its answer."
+        )
+    if epsilon is not None and max(levels) > check_positive("epsilon", epsilon):
+        raise ParameterError(
+            f"levels must be at most epsilon = {epsilon!r}, the budget of what all analysts learn together, "
+            f"got {max(levels)!r}; a larger --epsilon, or none, allows it."
+        )
+    for name, given in others.items():
+        if given is not None:
+            raise ParameterError(
+                f"{name} must not be given beside --levels, got {given!r}: levels are for local trust, one "
+                "Hadamard bit from every record, and a bit of key for every analyst but the last."
+            )
 
 
 def budget_of(epsilon: float, delta: float | None, trust: str) -> PrivacyBudget:

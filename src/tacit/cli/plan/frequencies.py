@@ -15,8 +15,10 @@ from tacit.cli.frequencies import (
     MaxMessageBitsOption,
     MaxRandomBitsOption,
     budget_of,
+    check_levels,
 )
 from tacit.cli.output import JsonFlag, print_json, print_table, print_text, progress
+from tacit.cli.plan.levels import plan_levels
 from tacit.errors import ParameterError, check_count
 
 if TYPE_CHECKING:
@@ -32,7 +34,17 @@ class FrequencyPlanFlags:
 
     k: Annotated[int, typer.Option(help="Number of values.")]
     n: Annotated[int, typer.Option(help="Number of clients, with one value each.")]
-    epsilon: Annotated[float, typer.Option(help="Privacy budget of the frequencies.")]
+    epsilon: Annotated[
+        float | None,
+        typer.Option(help="Privacy budget of the frequencies.", show_default="the largest of --levels"),
+    ] = None
+    levels: Annotated[
+        list[float] | None,
+        typer.Option(
+            help="Epsilon of every analyst, in order: `--levels 0.5,1,2`. One message serves all of them.",
+            show_default="one analyst, who is everybody",
+        ),
+    ] = None
     parties: Annotated[
         int | None,
         typer.Option(
@@ -63,6 +75,17 @@ class FrequencyPlanFlags:
     json: JsonFlag = False
 
     def __post_init__(self) -> None:
+        if self.levels is not None:
+            others = {
+                "trust": self.trust if self.trust != "local" else None,
+                "delta": self.delta or None,
+                "max_random_bits": self.max_random_bits,
+                "max_message_bits": self.max_message_bits,
+                "independent": self.independent or None,
+            }
+            check_levels(self.levels, self.epsilon, others)
+        elif self.epsilon is None:
+            raise ParameterError("--epsilon must be given, or --levels with one for every analyst.")
         if self.trust != "aggregate" and (self.parties is not None or self.colluding):
             raise ParameterError(
                 f"parties and colluding are for trust 'aggregate', got {self.parties} and {self.colluding} "
@@ -81,8 +104,14 @@ class FrequencyPlanFlags:
 
 @takes(FrequencyPlanFlags)
 def frequencies(flags: FrequencyPlanFlags) -> None:
-    """Rank mechanisms for the frequencies of k values by their exact squared error."""
-    budget = budget_of(flags.epsilon, flags.delta, flags.trust)
+    """Rank mechanisms for the frequencies of k values by their exact squared error.
+
+    With --levels: what several analysts find, each at an epsilon of its own, from one message of a client.
+    """
+    if flags.levels is not None:
+        plan_levels(flags.k, flags.n, flags.levels, json=flags.json)
+        return
+    budget = budget_of(0.0 if flags.epsilon is None else flags.epsilon, flags.delta, flags.trust)
     check_count("n", flags.n)
     with progress("calibrating"):
         found = _candidates(flags, budget)
