@@ -42,6 +42,15 @@ from tacit.frequencies.secrets import OneTimeKeys
 from tacit.frequencies.sequences import JointKey, SequenceResponse, least_sequence_entropy
 from tacit.frequencies.sets import SubsetSelection, UnaryEncoding
 from tacit.frequencies.summed import SummedHistogram
+from tacit.frequencies.tables import (
+    TABLES,
+    MarginalTable,
+    TableFrequencies,
+    TablesQuery,
+    consistent_tables,
+    estimate_tables,
+    places_in_table,
+)
 from tacit.frequencies.tree_levels import TREE_MECHANISMS, TreeLevel, event_of_levels
 
 __all__ = [
@@ -49,6 +58,7 @@ __all__ = [
     "MECHANISMS",
     "MOST_DRAWS",
     "PROJECTIONS",
+    "TABLES",
     "TREE_MECHANISMS",
     "Band",
     "BinaryHadamard",
@@ -70,6 +80,7 @@ __all__ = [
     "Layout",
     "LevelEstimate",
     "LevelledHadamard",
+    "MarginalTable",
     "MechanismChoice",
     "NoisyHistogram",
     "OneTimeKeys",
@@ -80,14 +91,19 @@ __all__ = [
     "SequenceResponse",
     "SubsetSelection",
     "SummedHistogram",
+    "TableFrequencies",
+    "TablesQuery",
     "TreeLevel",
     "UnaryEncoding",
     "choose_mechanism",
     "column_sum_test",
+    "consistent_tables",
+    "counts_of_shares",
     "detectable_frequency",
     "entropy_bits_of",
     "estimate_frequencies",
     "estimate_levels",
+    "estimate_tables",
     "event_of_levels",
     "federated_histogram",
     "find_heavy_hitters",
@@ -103,6 +119,7 @@ __all__ = [
     "make_oracle",
     "minimum_entropy_key",
     "observer_of_frequencies",
+    "places_in_table",
     "project",
     "two_level_entropy",
 ]

@@ -19,7 +19,7 @@ from tacit.errors import (
     check_finite,
     check_probability,
 )
-from tacit.frequencies.bands import Band, binomial_limits
+from tacit.frequencies.bands import Band
 from tacit.frequencies.central import NoisyHistogram
 from tacit.frequencies.heavy import HeavyHitters
 from tacit.frequencies.prefix_layout import Layout, best_layout
@@ -239,14 +239,8 @@ class PrefixTree:
         if not self.layout.dealt:
             return level.band(scores, confidence)
         half = 1 - self.false_alarm
-        own = level.band(scores, half)
-        # How many of a value's rows were dealt to the level is hypergeometric: a sum of independent bits, as
-        # all zeros of its generating function are real. At most n values have rows.
-        low = np.ceil(level.n * own.lower - 1e-6).astype(np.int64)
-        high = np.floor(level.n * own.upper + 1e-6).astype(np.int64)
-        lower, _ = binomial_limits(np.maximum(low, 0), level.n, half, intervals=self.n)
-        _, upper = binomial_limits(np.minimum(high, level.n), level.n, half, intervals=self.n)
-        return Band.inside(lower, upper, confidence, _COVERS)
+        # At most n values have rows.
+        return level.band(scores, half).of_all(level.n, self.n, half)
 
     def answer(
         self, items: npt.ArrayLike, *, outside: npt.ArrayLike | None = None, rng: np.random.Generator

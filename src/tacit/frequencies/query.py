@@ -28,6 +28,7 @@ __all__ = [
     "check_asked",
     "estimate_frequencies",
     "observer_of_frequencies",
+    "split_budget",
 ]
 
 MOST_DRAWS = 2.0**28
@@ -83,6 +84,14 @@ def _event_of(oracle: _Answering, n: int, view: TrustModel, neighbours: Neighbou
     if isinstance(oracle, SummedHistogram):
         return oracle.event(view)
     return oracle.event(n, view, neighbours)
+
+
+def split_budget(budget: PrivacyBudget, parts: int) -> PrivacyBudget:
+    """Return what each of some releases may cost, so that their sum stays below a budget in floats, too."""
+    if parts == 1:
+        return budget
+    less = (1 - 2.0**-48) / parts
+    return PrivacyBudget(budget.epsilon * less, budget.delta * less)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,7 @@ from tacit.frequencies.central import NoisyHistogram
 from tacit.frequencies.choice import make_oracle
 from tacit.frequencies.oracle import FrequencyOracle, least_private
 from tacit.frequencies.prefix_layout import SET_DRAWS, Layout
+from tacit.frequencies.query import split_budget
 from tacit.frequencies.support import Support
 from tacit.numerics import Array, IntArray
 from tacit.privacy import Compose, Event, Neighbours, Parallel, PrivacyBudget, TrustModel, calibrate
@@ -115,8 +116,7 @@ def levels_of(
     check_count("kept", layout.kept, high=2 ** layout.prefixes[0])
     if min(layout.rows(n)) < 1:
         raise ParameterError(f"n must be at least {len(steps)}, one client a level, got {n}.")
-    part = 1 if layout.dealt else len(steps)
-    share = PrivacyBudget(budget.epsilon / part, budget.delta / part)
+    share = split_budget(budget, 1 if layout.dealt else len(steps))
     domains = [candidates + 1 for candidates in layout.candidates]
     if trust is TrustModel.CENTRAL:
         if layout.dealt:
