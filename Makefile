@@ -6,13 +6,15 @@ BIN    := $(VENV)/bin
 TEST   := env OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --quiet --benchmark-disable
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test check deployed bench docs lock clean
+.PHONY: demo test suite check deployed bench docs lock clean
 
 demo: $(VENV)/base                      ## train across ten silos on embedded data
 	$(BIN)/tacit train
 	@echo "For a shell that finds tacit:  . $(BIN)/activate"
 
-test: check                             ## lint, types, import contract, all tests but those below
+test: check suite                       ## lint, types, import contract, all tests but those below
+
+suite: $(VENV)/dev
 	$(TEST) --numprocesses auto --dist worksteal --assert=plain || { $(TEST) --last-failed --last-failed-no-failures=none --maxfail=20; exit 1; }
 
 deployed: $(VENV)/dev                   ## tests whose silos, servers and shufflers are processes of this machine

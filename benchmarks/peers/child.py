@@ -54,6 +54,15 @@ def _mean(function: Callable[..., Any], known: dict[str, Any]) -> dict[str, Any]
     }
 
 
+def _frequencies(function: Callable[..., Any], known: dict[str, Any]) -> dict[str, Any]:
+    """Ask how often each of k values is held by n clients: an l2 error."""
+    k, places = known["k"], known["places"][: known["n"]]
+    values = (k * places).astype(np.int64)
+    (found, said), processor, wall = _call(function, known | {"values": values})
+    value = float(np.linalg.norm(np.asarray(found) - np.bincount(values, minlength=k) / len(values)))
+    return {"value": value, "said": said, "processor": processor, "wall": wall}
+
+
 def _price(function: Callable[..., Any], known: dict[str, Any]) -> dict[str, Any]:
     epsilon, processor, wall = _call(function, known)
     return {"value": float(epsilon), "said": None, "processor": processor, "wall": wall}
@@ -66,14 +75,14 @@ def _speed(function: Callable[..., Any], known: dict[str, Any]) -> dict[str, Any
     return {"value": gradients / processor, "said": said, "processor": processor, "wall": wall}
 
 
-_KINDS = {"classify": _classify, "mean": _mean, "speed": _speed}
+_KINDS = {"classify": _classify, "mean": _mean, "speed": _speed, "frequencies": _frequencies}
 
 
 def _warm(known: dict[str, Any]) -> dict[str, Any]:
     """Return a smaller question with other numbers: late imports are then done, and no price is known."""
     less = {"draws": 1}
     less |= {name: known[name] * 1.25 for name in ("epsilon", "sigma", "local_epsilon") if name in known}
-    less |= {name: known[name][:200] for name in ("X", "y") if name in known}
+    less |= {name: known[name][:200] for name in ("X", "y", "places") if name in known}
     return known | less
 
 

@@ -72,6 +72,8 @@ _CMS = (
     "objective perturbation (Chaudhuri et al. 2011), proven for an exact minimum and stopped at a tolerance "
     "of 1e-4; noise in floating point from the operating system's generator; delta = 0; n is public"
 )
+_ANSWERS = "exact answers from the operating system's generator; n is public"
+_MERSENNE = "answers in floating point from {}, which can be predicted; n is public"
 LIBRARIES: tuple[Library, ...] = (
     Library(
         "tacit",
@@ -95,6 +97,7 @@ LIBRARIES: tuple[Library, ...] = (
             ),
             Way("mean/age", REPLACE_ONE, _LAPLACE),
             Way("mean/image", REPLACE_ONE, _EXACT),
+            Way("frequencies/", REPLACE_ONE, _ANSWERS),
             Way("price/gaussian", ADD_REMOVE, "closed form, rounded up"),
             Way(
                 "price/sampled", ADD_REMOVE, "connect-the-dots, rounded up", given=(("relation", ADD_REMOVE),)
@@ -154,6 +157,22 @@ LIBRARIES: tuple[Library, ...] = (
             Way("price/sampled", REPLACE_ONE, "as above", given=(("relation", REPLACE_ONE),)),
         ),
         "prices only; no shuffler",
+    ),
+    Library(
+        "pure-ldp",
+        tuple(
+            Way(f"frequencies/{name}", REPLACE_ONE, _MERSENNE.format("the generators of Python and NumPy"))
+            for name in ("krr", "oue", "rappor", "hr", "short")
+        ),
+        "frequencies under local trust only; no subset selection",
+    ),
+    Library(
+        "multi-freq-ldpy",
+        tuple(
+            Way(f"frequencies/{name}", REPLACE_ONE, _MERSENNE.format("NumPy's generator"))
+            for name in ("krr", "oue", "rappor", "ss", "short")
+        ),
+        "frequencies under local trust only; no Hadamard response",
     ),
     Library(
         "pfl",

@@ -14,7 +14,7 @@ from benchmarks.peers.tasks import TASKS, Task
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "comparison.md"
 
 Row = dict[str, Any]
-_PRIVATE = ("classify", "mean")
+_PRIVATE = ("classify", "mean", "frequencies")
 """Kinds of tasks whose answers are random; the others are prices, and speed."""
 _HIGHER = ("classify", "speed")
 """Kinds of tasks where more is better."""
@@ -107,6 +107,7 @@ def _section(task: Task, rows: list[Row]) -> str:
     better = {
         "classify": "",
         "mean": " A smaller error is better.",
+        "frequencies": " A smaller error is better; estimates are made consistent as each library does.",
         "speed": " Gradients of records in a second of processor time.",
     }
     note = better.get(task.kind, " A smaller price for the same release is better.")
@@ -128,7 +129,12 @@ def _delta(task: Task) -> str:
 
 
 def _measure(task: Task) -> str:
-    names = {"classify": "accuracy", "mean": "error (RMS)", "speed": "gradients per second"}
+    names = {
+        "classify": "accuracy",
+        "mean": "error (RMS)",
+        "speed": "gradients per second",
+        "frequencies": "error (l2)",
+    }
     return names.get(task.kind, "epsilon")
 
 
@@ -255,7 +261,8 @@ def _rests(rows: list[Row]) -> str:
     found: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         kinds = found.setdefault((_name(row), row["rests"]), [])
-        kind = row["task"] if row["task"].startswith(("mean", "price", "speed")) else "classify"
+        group = row["task"].split("/")[0]
+        kind = group if group in ("classify", "frequencies") else row["task"]
         if kind not in kinds:
             kinds.append(kind)
     body = [(name, ", ".join(kinds), rests) for (name, rests), kinds in found.items()]

@@ -100,6 +100,11 @@ def _ages(_seed: int, quick: bool) -> dict[str, Array]:
     }
 
 
+def _clients(seed: int, quick: bool) -> dict[str, Array]:
+    """Return numbers in [0, 1), the small ones more often: of k values, floor(k u) is a client's."""
+    return {"places": np.random.default_rng(seed).random(2000 if quick else 100_000) ** 4}
+
+
 def _classify(name: str, title: str, *, quick: bool = False) -> Task:
     return Task(
         f"classify/{name}", "classify", title, _budgets(0.5, 1.0, 3.0), _classified(name), quick=quick
@@ -127,6 +132,24 @@ TASKS: tuple[Task, ...] = (
     Task(
         "mean/image", "mean", "the mean of 8,000 MNIST images, 784 pixels",
         _budgets(0.5, 1.0), _images, {"draws": 4},
+    ),
+    *(
+        Task(
+            f"frequencies/{name}", "frequencies", f"frequencies of values by {title}",
+            (
+                {"k": 100, "n": 100_000, "epsilon": 1.0, "delta": 0.0},
+                {"k": 1000, "n": 10_000, "epsilon": 1.0, "delta": 0.0},
+            ),
+            _clients, {"mechanism": name},
+        )
+        for name, title in (
+            ("krr", "k-ary randomized response"),
+            ("oue", "optimised unary encoding"),
+            ("rappor", "symmetric unary encoding"),
+            ("ss", "subset selection"),
+            ("hr", "Hadamard response"),
+            ("short", "messages of at most 65 bits (peers: optimal local hashing)"),
+        )
     ),
     Task(
         "price/gaussian", "price_gaussian", "Gaussian noise of 50 sensitivities, 1,000 times",

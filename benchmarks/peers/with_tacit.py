@@ -1,6 +1,7 @@
 """As a user of tacit writes it, with its defaults."""
 
 from tacit.federation import Full, Poisson
+from tacit.frequencies import FrequenciesQuery, estimate_frequencies, project
 from tacit.learning import FederatedLogisticRegression, NoisyMinibatchSGD
 from tacit.means import ColumnMeansQuery, column_means
 from tacit.privacy import (
@@ -66,3 +67,16 @@ def price_sampled(sigma, rate, times, delta, relation):
 
 def price_shuffled(local_epsilon, parties, delta):
     return epsilon_of(Shuffled(local_epsilon, parties, "krr:16"), delta)
+
+
+def frequencies(values, k, epsilon, mechanism):
+    short = mechanism == "short"
+    query = FrequenciesQuery.calibrated(
+        k=k,
+        n=len(values),
+        budget=PrivacyBudget(epsilon),
+        mechanism=None if short else mechanism,
+        max_message_bits=65 if short else None,
+    )
+    found = estimate_frequencies(values, query, rng=secure())
+    return project(found.estimates), (found.guarantee.epsilon, found.guarantee.delta)

@@ -32,8 +32,8 @@ from tests.statistics import FALSE_ALARM
 SURE = 1 - FALSE_ALARM
 BUDGET = PrivacyBudget(1.0, 1e-5)
 LOCAL, CENTRAL, SHUFFLE = TrustModel.LOCAL, TrustModel.CENTRAL, TrustModel.SHUFFLE
-OF_VALUES = {"krr": "krr:5"} | {name: f"{name}:20" for name in ("bh", "hr", "oue", "rappor", "ss")}
-PURE = {"laplace", "discrete-laplace", "2rr", "krr:2", *OF_VALUES.values()}
+OF_VALUES = {"krr": "krr:5"} | {name: f"{name}:20" for name in ("bh", "hr", "oue", "rappor", "rhr", "ss")}
+PURE = {"laplace", "discrete-laplace", "2rr", "krr:2", "bandit", *OF_VALUES.values()}
 
 
 def attacked(name: str, *, factor: float = 1.0, confidence: float = SURE, trust: TrustModel = LOCAL) -> Audit:

@@ -111,6 +111,21 @@ def test_an_answered_batch_is_never_answered_again(tmp_path: Path) -> None:
     assert (tmp_path / "run.json").read_bytes() == before
 
 
+def test_sums_that_a_killed_process_left_behind_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are sums of the same rewards under noise of their own, which the resumed run draws afresh."""
+    bandit = LiveBandit.start(_plan(), tmp_path / "run.json")
+    batch = bandit.next_batch()
+    with monkeypatch.context() as killed:
+        killed.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            bandit.observe(1, *_answers(batch, CENTRAL, np.random.default_rng(0)))
+    assert b"sums" in (tmp_path / "run.json.new").read_bytes()
+    assert LiveBandit.resume(tmp_path / "run.json").answered == 0
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["run.json", "run.json.lock"]
+
+
 def test_another_seed_or_plan_is_refused_and_nothing_is_changed(tmp_path: Path) -> None:
     seeded = LiveBandit.start(_plan(), tmp_path / "seeded.json", seed=3)
     LiveBandit.start(_plan(), tmp_path / "secret.json")
@@ -215,7 +230,9 @@ def test_continuous_noise_and_impossible_records_are_refused(tmp_path: Path) -> 
     started.next_batch()
     good = json.loads((tmp_path / "run.json").read_text())
     broken: list[dict[str, object]] = [
-        {"version": 2},
+        {"version": 1},
+        {"version": 3},
+        {"run": ""},
         {"version": True},
         {"extra": 1},
         {"alive": []},

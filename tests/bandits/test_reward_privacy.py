@@ -195,7 +195,7 @@ def test_each_observer_has_a_guarantee_that_can_be_verified() -> None:
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [
-        ({"trust": TrustModel.AGGREGATE, "epsilon": 1.0}, "trust"),
+        ({"trust": TrustModel.AGGREGATE, "epsilon": 1.0}, "parties must be"),
         ({"trust": "central", "epsilon": 1.0}, "trust"),
         ({"trust": TrustModel.CENTRAL, "epsilon": 0.0}, "epsilon"),
         ({"trust": TrustModel.CENTRAL, "epsilon": math.nan}, "epsilon"),

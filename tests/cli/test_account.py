@@ -321,7 +321,10 @@ ADD_REMOVE = {"relation": "add-remove", "unit": "record", "part": "all"}
         ({"version": 6, "guarantees": [CLAIM]}, "has version 6; this tacit reads 5."),
         ({"version": True, "guarantees": [CLAIM]}, "has version True"),
         ({"guarantees": [CLAIM]}, "has version None"),
-        (listed(CLAIM, kind="magic"), "kind must be one of train, mean, frequencies, vote release"),
+        (
+            listed(CLAIM, kind="magic"),
+            "kind must be one of train, mean, frequencies, frequencies levels, frequencies large, vote",
+        ),
         (listed(CLAIM, kind=["mean"]), "kind must be one of"),
         (listed(CLAIM, kind="guarantee"), "kind must be one of"),
         (listed(CLAIM, certified=True), "a statement of kind 'mean' has no field 'certified'"),

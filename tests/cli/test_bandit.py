@@ -13,9 +13,11 @@ from msgspec.structs import replace
 from tacit.bandits import Anonymity, RewardPrivacy, random_circle, reward_message
 from tacit.bandits.reward_privacy import DEALT
 from tacit.cli import main
+from tacit.ledger import Ledger
 from tacit.privacy import Guarantee, Parallel, PureDP, TrustModel, guarantee, verify
 
 TEN = ["--actions", "10", "--dim", "2", "--horizon", "1e6", "--epsilon", "1"]
+FREE = ["simulate", "--actions", "10", "--horizon", "1e6", "--trust", "none"]
 
 
 def answer(argv: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
@@ -80,7 +82,8 @@ def test_a_table_is_printed_for_people(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_a_plan_ranks_trust_models(capsys: pytest.CaptureFixture[str]) -> None:
     found = answer(["plan", *TEN, "--runs", "2"], capsys)
-    assert [row["trust"] for row in found["plans"]] == ["none", "central", "shuffle", "local"]
+    assert [row["trust"] for row in found["plans"]] == ["none", "aggregate", "central", "shuffle", "local"]
+    assert (found["plans"][1]["parties"], found["plans"][1]["budget_delta"]) == (10, 1e-6)
     assert found["plans"][0]["bound"] == pytest.approx(200369.9, abs=0.1)
     assert all(0 < row["simulated"] < row["bound"] for row in found["plans"])
     alone = answer(["plan", *TEN, "--runs", "0"], capsys)
@@ -95,6 +98,28 @@ def actions(tmp_path: Path) -> Path:
     rows, _ = random_circle(5, 2, np.random.default_rng(0))
     np.savetxt(tmp_path / "actions.csv", rows, delimiter=",")
     return tmp_path / "actions.csv"
+
+
+def test_sums_of_silos_are_simulated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    base = ["bandit", "simulate", "--actions", "4", "--horizon", "1e5", "--epsilon", "0.1", "--seed", "1"]
+    words = [*base, "--trust", "aggregate", "--parties", "6", "--colluding", "3", "--json"]
+    assert main(words) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["trust"], found["parties"], found["colluding"]) == ("aggregate", 6, 3)
+    assert found["budget_delta"] == 1e-6
+    assert found["survived"] == 1
+    assert "up to 3 of them together" in json.dumps(found)
+    for more, why in (
+        (["--trust", "aggregate", "--parties", "1"], "parties must be"),
+        (["--trust", "aggregate", "--noise", "laplace"], "noise must be discrete under aggregate trust"),
+        (["--trust", "central", "--colluding", "1"], "parties and colluding are for trust 'aggregate'"),
+    ):
+        assert main([*base, *more]) == 2
+        assert why in capsys.readouterr().err
+    np.savetxt(tmp_path / "actions.csv", np.eye(2), delimiter=",")
+    run = ["bandit", "run", str(tmp_path / "run.json"), "--actions", str(tmp_path / "actions.csv")]
+    assert main([*run, "--horizon", "1000", "--trust", "aggregate", "--epsilon", "1"]) == 2
+    assert "kept in a file, got aggregate" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("trust", ["central", "local", "shuffle", "none"])
@@ -212,6 +237,10 @@ def test_a_run_refuses_what_it_is_not_of(
     [
         (["simulate", "--actions", "10", "--horizon", "1e6"], "epsilon must be given for trust 'central'"),
         (["simulate", *TEN, "--trust", "none"], "epsilon is for a trust model"),
+        ([*FREE, "--delta", "1e-6"], "delta is for a trust model, got 1e-06"),
+        ([*FREE, "--noise", "laplace"], "noise is for a trust model, got 'laplace'"),
+        ([*FREE, "--anonymity", "action"], "anonymity is for a trust model"),
+        ([*FREE, "--method", "paper"], "method is for a trust model"),
         (["simulate", *TEN, "--delta", "1e-6"], "delta must be 0"),
         (["simulate", *TEN[:-1], "0"], "epsilon must be a number > 0"),
         (["simulate", *TEN[:-1], "nan"], "epsilon must be a finite number"),
@@ -380,3 +409,122 @@ def test_a_budget_between_millionths_verifies(
     start = ["run", str(record), "--actions", str(actions), *CENTRAL[:3], trust, "--epsilon", epsilon]
     statement.write_text(json.dumps(answer(start, capsys)))
     assert main(["account", "verify", str(statement)]) == 0
+
+
+def _rewarded(found: dict[str, Any], rng: np.random.Generator) -> str:
+    """Return the rows of a log for the batch that is out."""
+    batch = found["next"]
+    rows = np.repeat(batch["actions"], batch["counts"])
+    return "".join(
+        f"{batch['batch']},{a},{r}\n" for a, r in zip(rows, rng.choice([-1, 1], rows.size), strict=True)
+    )
+
+
+def _rounds_out(record: bytes) -> int:
+    """Return how many clients the batch of a record takes."""
+    return sum(json.loads(record)["issued"]["counts"])
+
+
+def test_a_ledger_pays_for_a_run_once(
+    actions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two records that are fed one log are two releases of the same rewards, and both are paid for."""
+    log, ledger = tmp_path / "log.csv", tmp_path / "log.ledger"
+    start = [*("--actions", str(actions)), "--horizon", "500", "--trust", "central", "--epsilon", "1"]
+    first, second, third = (["run", str(tmp_path / f"{name}.json")] for name in "abc")
+    rng = np.random.default_rng(0)
+
+    def spent() -> float:
+        with Ledger.open(ledger) as account:
+            return account.spent().epsilon
+
+    found = answer([*first, *start], capsys)
+    # A log that nothing was written to yet is no mistake.
+    log.write_text("batch,action,reward\n")
+    assert main(["bandit", *first, "--log", str(log)]) == 0
+    assert f"`tacit ledger create {ledger} --epsilon E --delta D --part reward`" in capsys.readouterr().err
+    create = ["ledger", "create", str(ledger), "--epsilon", "2", "--delta", "0"]
+    assert main([*create, "--part", "reward"]) == 0
+    capsys.readouterr()
+    assert answer([*first, "--log", str(log)], capsys)["answered"] == []
+    assert spent() == 0
+    log.write_text("batch,action,reward\n" + _rewarded(found, rng))
+    early = (tmp_path / "a.json").read_bytes()
+    assert answer([*first, "--log", str(log)], capsys)["answered"] == [1]
+    found = answer([*first, "--log", str(log)], capsys)
+    assert spent() == 1
+    with log.open("a") as more:
+        more.write(_rewarded(found, rng))
+    assert answer([*first, "--log", str(log)], capsys)["answered"] == [2]
+    assert spent() == 1
+    # An older copy of the record has the same noise, not a fresh one, and so may go on.
+    late = json.loads((tmp_path / "a.json").read_bytes())
+    (tmp_path / "a.json").write_bytes(early)
+    assert answer([*first, "--log", str(log)], capsys)["answered"] == [1, 2]
+    assert json.loads((tmp_path / "a.json").read_bytes()) == late
+    assert spent() == 1
+    # Other records know only the first batch, as nothing else is out yet.
+    log.write_text("".join(log.read_text().splitlines(keepends=True)[: 1 + _rounds_out(early)]))
+    answer([*second, *start], capsys)
+    assert answer([*second, "--log", str(log)], capsys)["answered"] == [1]
+    assert spent() == 2
+    answer([*third, *start], capsys)
+    before = (tmp_path / "c.json").read_bytes()
+    assert "above what" in refusal([*third, "--log", str(log)], capsys, code=4)
+    assert (tmp_path / "c.json").read_bytes() == before
+    refused = refusal(["run", str(tmp_path / "d.json"), *start, "--ledger", str(ledger)], capsys, code=4)
+    assert "nothing was spent" in refused
+    assert not (tmp_path / "d.json").exists()
+
+
+def test_a_ledger_that_cannot_pay_is_refused(
+    actions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start = [*("--actions", str(actions)), "--horizon", "500", "--epsilon", "1"]
+    for part in ("all", "reward"):
+        create = ["ledger", "create", str(tmp_path / f"{part}.ledger"), "--epsilon", "2", "--delta", "0"]
+        assert main([*create, "--part", part]) == 0
+    capsys.readouterr()
+    record = str(tmp_path / "r.json")
+    named = ["--ledger", str(tmp_path / "reward.ledger")]
+    other = ["--ledger", str(tmp_path / "all.ledger")]
+    assert "is about replacing one record, the plan about replacing one record's reward" in refusal(
+        ["run", record, *start, "--trust", "central", *other], capsys, code=5
+    )
+    for options in (["--trust", "local"], ["--trust", "central", "--seed", "1"]):
+        assert "a ledger pays where the server adds the noise" in refusal(
+            ["run", record, *start, *options, *named], capsys
+        )
+    assert not Path(record).exists()
+
+
+def test_pictures_and_pages_are_written_and_cost_nothing(
+    actions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record, log = tmp_path / "r.json", tmp_path / "log.csv"
+    page, picture = tmp_path / "page.html", tmp_path / "picture.png"
+    both = ["--report", str(page), "--plot", str(picture)]
+    answer(["simulate", "--actions", "5", "--horizon", "1e4", "--epsilon", "1", "--runs", "2", *both], capsys)
+    assert "2 simulated worlds with actions of 2 coordinates, seed 0." in page.read_text()
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    run = ["run", str(record)]
+    start = [*("--actions", str(actions)), "--horizon", "500", "--trust", "none"]
+    assert "none is answered yet" in refusal([*run, *start, "--plot", str(picture)], capsys)
+    assert not record.exists()
+    found = answer([*run, *start, "--report", str(page)], capsys)
+    assert "Nothing is protected" in page.read_text()
+    before = record.read_bytes()
+    assert "plot is of the estimates of a batch" in refusal([*run, "--plot", str(picture)], capsys)
+    log.write_text("batch,action,reward\n" + _rewarded(found, np.random.default_rng(0)))
+    for wrong, why in (
+        (["--report", str(tmp_path / "page.txt")], "report must be a file that ends with .html"),
+        (["--plot", str(tmp_path / "p.html")], "plot must be a file that ends with one of"),
+        (["--report", str(tmp_path / "none" / "page.html")], "report must be a file in a folder"),
+        (["--out", str(page), "--report", str(page)], "out must be a file of its own"),
+    ):
+        assert why in refusal([*run, "--log", str(log), *wrong], capsys)
+    assert record.read_bytes() == before
+    picture.unlink()
+    assert answer([*run, "--log", str(log), *both], capsys)["answered"] == [1]
+    assert "Estimates of batch 1" in page.read_text()
+    assert picture.is_file()

@@ -193,7 +193,10 @@ def test_heavy_hitters_lie_above_their_threshold(table: Path, capsys: pytest.Cap
     assert main(["frequencies", *arguments]) == 0
     shown = capsys.readouterr().out
     picture = table.with_name("heavy.png")
-    answer([*arguments, "--plot", str(picture)], capsys)
+    page = table.with_name("page.html")
+    answer([*arguments, "--plot", str(picture), "--report", str(page)], capsys)
+    assert "Heavy hitters" in page.read_text()
+    assert "report must be a file that ends with .html" in refusal(asked(table, "--report", "x.txt"), capsys)
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert "plot must be a file that ends with" in refusal(asked(table, "--plot", "x.txt"), capsys)
     assert "with probability 97.5 % no value is listed here that is not more frequent than 0.4" in shown
@@ -224,7 +227,9 @@ def test_many_values_are_answered_by_a_short_message(
     [
         (["--epsilon", "0"], "epsilon"),
         (["--epsilon", "nan"], "epsilon"),
-        (["--trust", "aggregate"], "trust must be one of local, shuffle, central"),
+        (["--trust", "aggregate"], "aggregate trust needs two tables or more"),
+        (["--trust", "sum"], "trust must be one of local, shuffle, aggregate, central"),
+        (["--colluding", "1"], "colluding is for trust 'aggregate', got 1 with trust 'local'"),
         (["--mechanism", "olh"], "mechanism must be one of bh, hr"),
         (["--trust", "central", "--mechanism", "bh"], "for clients who randomise"),
         (["--trust", "shuffle", "--delta", "0"], "delta must be > 0 under shuffle trust"),
@@ -245,7 +250,7 @@ def test_a_plan_ranks_by_exact_error(capsys: pytest.CaptureFixture[str]) -> None
     local = json.loads(capsys.readouterr().out)
     names = [one["name"] for one in local["candidates"]]
     assert local["pick"] == names[0] == "ss"
-    assert sorted(names) == ["bh", "hr", "krr", "oue", "rappor", "ss"]
+    assert sorted(names) == ["bh", "hr", "krr", "oue", "rappor", "rhr", "ss"]
     errors = [one["mse"] for one in local["candidates"]]
     assert errors == sorted(errors)
     assert 0 < local["lower_bound"] < errors[0]
@@ -270,7 +275,9 @@ def test_a_plan_ranks_by_exact_error(capsys: pytest.CaptureFixture[str]) -> None
     assert "k must be a whole number" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("mechanism", ["bh:1000", "oue:1000", "rappor:1000", "hr:1000", "ss:1000"])
+@pytest.mark.parametrize(
+    "mechanism", ["bh:1000", "oue:1000", "rappor:1000", "hr:1000", "ss:1000", "rhr:1000", "two-level:0.3"]
+)
 def test_accounts_know_the_laws(mechanism: str, capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--local-epsilon", "1", "--n", "100000", "--delta", "1e-6", "--json"]
     found = {}

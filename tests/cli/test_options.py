@@ -21,7 +21,7 @@ from tacit.jobs import JobConfig
 from tacit.jobs.config import CHOICES
 from tacit.learning import ALGORITHMS
 from tacit.means import ESTIMATORS
-from tacit.privacy import Order, Relation, Release, Unit
+from tacit.privacy import Order, Part, Relation, Release, Unit
 from tacit.privacy.shuffling import RANDOMIZERS
 
 ONE_OF = re.split(
@@ -110,6 +110,7 @@ def test_names_are_those_of_the_registries() -> None:
         assert sorted(kind.names) == sorted(registry)
     assert list(names.RELATIONS) == [*Relation]
     assert list(names.UNITS) == [*Unit]
+    assert list(names.PARTS) == [*Part]
     assert list(names.RANDOMIZERS) == [one.name for one in RANDOMIZERS]
     assert list(names.TIES) == [*voting.Ties]
     assert list(names.VOTED_BY) == [*voting.VotedBy]

@@ -31,16 +31,14 @@ def answer(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str
 @pytest.mark.parametrize(
     "arguments",
     [
-        [*PRIVATE, "--trust", "shuffle"],
+        # As they are by themselves, trust models are in tests/planning/test_train.py.
         [*PRIVATE, "--trust", "shuffle", "--n-min", "20", "--colluding", "3", "--l1", "0.01"],
-        [*PRIVATE, "--trust", "aggregate", "--colluding", "2"],
         [*PRIVATE, "--trust", "aggregate", "--n-min", "20", "--colluding", "2", "--recover"],
         [*PRIVATE, "--trust", "local", "--one-pass"],
         [*PRIVATE, "--trust", "central", "--strong-convexity", "0.01"],
         [*PRIVATE, "--convexity", "prox-pl", "--strong-convexity", "0.01"],
         [*PRIVATE, "--convexity", "non-convex"],
         [*PRIVATE, "--non-smooth"],
-        [*FACTS, "--trust", "none"],
     ],
 )
 def test_algorithms_for_programs(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:

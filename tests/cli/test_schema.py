@@ -28,6 +28,9 @@ RUNS = {
     "predict": "predict runs/one clinics.csv --out scored.csv",
     "mean": "mean clinics.csv --columns age --lower 18 --upper 95 --epsilon 1 --ledger one.ledger",
     "frequencies": "frequencies --data clinics.csv --column smoker --epsilon 1 --ledger one.ledger",
+    "frequencies large": "frequencies --data clinics.csv --column smoker --epsilon 1 --heavy-hitters "
+    "--domain 32 --ledger one.ledger",
+    "frequencies levels": "frequencies --data clinics.csv --column smoker --levels 0.2,1 --ledger one.ledger",
     "audit": "audit --runs 300",
     "reproduce list": "reproduce",
     "model show": "model show runs/one",
@@ -44,6 +47,7 @@ RUNS = {
     "account verify": "account verify runs/one/statement.json",
     "plan mean": f"plan mean --n 100 --dim 4 {BUDGET} --simulate 2 --points 1 --all",
     "plan frequencies": "plan frequencies --k 4 --n 100 --epsilon 1",
+    "plan frequencies levels": "plan frequencies --k 4 --n 100 --levels 0.5,1",
     "plan train": f"plan train --silos 4 --records 100 --dim 5 {BUDGET}",
     "vote design": f"vote design {TEACHERS} --out gamma.json",
     "vote certify": "vote certify gamma.json",

@@ -289,7 +289,7 @@ def test_tables_come_in_by_one_door() -> None:
         "data/files.py",
         "data/tables.py",
         "cli/bandit/run.py",
-        "cli/frequency_columns.py",
+        "cli/frequencies/columns.py",
         "cli/mean_columns.py",
         "cli/predict.py",
         "cli/data/tables.py",

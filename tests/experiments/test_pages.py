@@ -12,6 +12,7 @@ from tacit.experiments import (
     EXPERIMENTS,
     defaults,
     dme_statements,
+    frequencies_randomness_statements,
     heavy_tails_statements,
     isrl_convex_statements,
     isrl_statements,
@@ -21,6 +22,7 @@ from tacit.experiments import (
     sco_statements,
     semi_dp_statements,
     shuffled_statements,
+    successive_refinement_statements,
     trust_models_statements,
 )
 from tacit.experiments.dme_synthetic_statements import error_statements, rank_statements, time_statements
@@ -166,9 +168,26 @@ def bandits(page: str) -> Iterator[str]:
     return private_bandits_statements.statements(rows)
 
 
+def randomness(page: str) -> Iterator[str]:
+    curves, thresholds, many = tables(page)
+    yield from frequencies_randomness_statements.curve_statements(curves)
+    yield from frequencies_randomness_statements.threshold_statements(thresholds)
+    yield from frequencies_randomness_statements.table_statements(many)
+
+
+def refinement(page: str) -> Iterator[str]:
+    pairs, many, keys, saved = tables(page)
+    yield from successive_refinement_statements.pair_statements(pairs)
+    yield from successive_refinement_statements.many_statements(many)
+    yield from successive_refinement_statements.key_statements(keys)
+    yield from successive_refinement_statements.saved_statements(saved)
+
+
 @pytest.mark.parametrize(
     ("page", "said"),
     [
+        ("frequencies-randomness", randomness),
+        ("successive-refinement", refinement),
         ("private-bandits", bandits),
         ("heavy-tails", tails),
         ("shuffled-gradient", hidden),

@@ -13,9 +13,11 @@ from tacit.errors import ParameterError
 from tacit.frequencies import (
     BinaryHadamard,
     Counts,
+    CyclicResponse,
     FrequencyOracle,
     HadamardResponse,
     KaryResponse,
+    RecoverableHadamard,
     SubsetSelection,
     UnaryEncoding,
 )
@@ -167,6 +169,8 @@ def test_half_the_noise_is_seen_in_a_shuffled_batch() -> None:
         (KaryResponse(k=3, epsilon=1.0), KaryResponse(k=3, epsilon=2.0)),
         (UnaryEncoding(k=3, epsilon=1.0), UnaryEncoding(k=3, epsilon=2.0)),
         (SubsetSelection(k=4, epsilon=1.0), SubsetSelection(k=4, epsilon=2.0)),
+        (CyclicResponse(k=3, epsilon=1.0), CyclicResponse(k=3, epsilon=2.0)),
+        (RecoverableHadamard(k=3, epsilon=1.0), RecoverableHadamard(k=3, epsilon=2.0)),
     ):
         event = made.event(2, TrustModel.SHUFFLE)
         assert isinstance(event, Shuffled)

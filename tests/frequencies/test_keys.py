@@ -123,12 +123,14 @@ def test_a_contiguous_heavy_block_may_have_no_inverse() -> None:
 
 
 def test_keys_are_secret() -> None:
-    keys = OneTimeKeys([3, 4, 0], 5)
+    keys = OneTimeKeys([3, 4, 0], 5, fresh=True)
     assert "3, 4" not in repr(keys) + str(keys) + f"{keys}"
-    for leak in (pickle.dumps, copy.copy, copy.deepcopy):
+    for leak in (pickle.dumps, copy.copy, copy.deepcopy, OneTimeKeys.__getstate__):
         with pytest.raises(SecretStateError):
             leak(keys)
     held = keys.spend(3)
+    with pytest.raises(ValueError, match="read-only"):
+        held[0] = 1
     with pytest.raises(ParameterError, match="fresh"):
         keys.spend(3)
     with keys:
@@ -145,7 +147,7 @@ def test_all_keys_have_one_length_in_bytes(size: int) -> None:
     bits, data = n * (size - 1).bit_length(), b""
     for symbols in (np.zeros(n, dtype=int), np.full(n, size - 1), rng.integers(0, size, n)):
         data = OneTimeKeys(symbols, size).to_bytes()
-        assert len(data) == math.ceil(bits / 8)
+        assert len(data) == 8 + math.ceil(bits / 8)
         back = OneTimeKeys.from_bytes(data, size, n)
         np.testing.assert_array_equal(back.read(), symbols)
         with pytest.raises(ParameterError, match="fresh"):  # a holder's
@@ -166,7 +168,14 @@ def test_what_is_refused() -> None:
     for heavy in ((), (0, 1, 2), (1, 0), (3,), (0, 0)):
         with pytest.raises(ParameterError, match="heavy"):
             KeyLaw(3, np.array(heavy, dtype=int), 1.0)
+    with pytest.raises(ParameterError, match="heavy"):
+        KeyLaw(3, np.array([0.5, 1.7]), 1.0)
+    with pytest.raises(ParameterError, match="size"):
+        OneTimeKeys([5], 2**70)
+    for data in ("a" * 9, 9, bytearray(9)):
+        with pytest.raises(ParameterError, match="bytes"):
+            OneTimeKeys.from_bytes(data, 5, 1)  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="symbols"):
         OneTimeKeys([5], 5)
     with pytest.raises(ParameterError, match=r"zeros|symbols"):
-        OneTimeKeys.from_bytes(b"\xff", 5, 2)
+        OneTimeKeys.from_bytes(bytes(8) + b"\xff", 5, 2)

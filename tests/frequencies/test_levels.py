@@ -6,6 +6,7 @@ import itertools
 import math
 from collections import defaultdict
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -128,6 +129,18 @@ def test_views_follow_each_analysts_own_channel() -> None:
         assert np.all(np.abs(counts / n - law) <= z_bound(24) * np.sqrt(law * (1 - law) / n))
 
 
+def test_a_key_is_of_one_analyst_of_one_scheme() -> None:
+    """With another's key the bits would have another level than the estimate takes off."""
+    scheme, rng = LevelledHadamard(3, (2.0, 1.0, 0.5)), np.random.default_rng(5)
+    messages, keys = scheme.publish([0, 1, 2], rng)
+    with pytest.raises(ParameterError, match="this analyst"):
+        scheme.view(0, messages, keys[1])
+    with pytest.raises(ParameterError, match="another law"):
+        LevelledHadamard(3, (2.0, 1.0)).view(0, messages, keys[0])
+    kept = OneTimeKeys.from_bytes(keys[0].to_bytes(), 2, 3)
+    np.testing.assert_array_equal(scheme.view(0, messages, kept), scheme.view(0, messages, keys[0]))
+
+
 def test_each_analyst_estimates_with_its_own_error_and_guarantee() -> None:
     values, scheme = (
         np.repeat([0, 1, 2, 3], [9000, 6000, 3000, 2000]),
@@ -159,10 +172,21 @@ def test_what_is_refused() -> None:
         (1, key),
         (0, OneTimeKeys([0, 1], 3)),
         (0, OneTimeKeys([0], 2)),
+        (0, OneTimeKeys([0, 1], 2)),  # of nobody
+        (0, [0, 1]),
         (2, None),
     ):
         with pytest.raises(ParameterError, match=r"key|analyst"):
-            scheme.view(analyst, messages, given)
+            scheme.view(analyst, messages, given)  # type: ignore[arg-type]
+    for forged in ([0, 1], [[4, 5]], [2, 9]):
+        with pytest.raises(ParameterError, match=r"column 0|shape|messages"):
+            scheme.view(1, forged)
+    odd: tuple[Any, ...] = (5.0, "21", ["a", 1.0], [math.nan, 1.0])
+    for given in odd:
+        with pytest.raises(ParameterError, match=r"levels|epsilon"):
+            LevelledHadamard.of_levels(4, given)
+    with pytest.raises(ParameterError, match="several analysts"):
+        scheme.coalition_level(1)  # type: ignore[arg-type]
     key.wipe()
     with pytest.raises(ParameterError, match="wiped"):
         scheme.view(0, messages, key)

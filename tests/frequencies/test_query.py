@@ -142,7 +142,7 @@ def test_bad_questions_are_refused() -> None:
     budget = PrivacyBudget(1.0)
     with pytest.raises(ParameterError, match="replace-one for frequencies"):
         FrequenciesQuery.calibrated(k=4, n=10, budget=budget, neighbours=Neighbours(Relation.ADD_REMOVE))
-    with pytest.raises(ParameterError, match="trust must be local, shuffle or central"):
+    with pytest.raises(ParameterError, match="parties must have 10 units together, got 0"):
         FrequenciesQuery.calibrated(k=4, n=10, budget=budget, trust=TrustModel.AGGREGATE)
     with pytest.raises(ParameterError, match="delta must be > 0 under shuffle trust"):
         FrequenciesQuery.calibrated(k=4, n=10, budget=budget, trust=TrustModel.SHUFFLE)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import multiprocessing
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,17 +13,22 @@ from tacit.errors import ParameterError
 from tacit.frequencies import (
     CyclicResponse,
     HadamardResponse,
+    JointKey,
     KaryResponse,
     KeyedMechanism,
+    LevelledHadamard,
     OneTimeKeys,
     RecoverableHadamard,
     RecoverableOracle,
+    SeparateLevels,
+    SequenceResponse,
     column_sum_test,
     entropy_bits_of,
     least_key_entropy,
 )
 from tacit.numerics import Array
-from tacit.privacy import pure_epsilon_of, verify
+from tacit.privacy import Neighbours, Relation, pure_epsilon_of, verify
+from tacit.randomness import SecretStateError
 
 TABLE = [
     (3, math.log(3), (2, 3), 2, 2.370951, 12.104167, 0.700000),
@@ -52,10 +59,16 @@ def test_recoverable_hadamard_response(
     assert oracle.entropy_bits <= HadamardResponse(k=k, epsilon=epsilon).entropy_bits
 
 
+def _every_key(oracle: RecoverableOracle, **facts: Any) -> OneTimeKeys:
+    """All keys of a mechanism, as if they had just been drawn."""
+    given: dict[str, Any] = {"law": oracle.key_law.digest, "fresh": True} | facts
+    return OneTimeKeys(np.arange(oracle.outcomes), oracle.outcomes, **given)
+
+
 def _written_out(oracle: RecoverableOracle) -> KeyedMechanism:
     """Every message of every value under every key, by the code that hides values."""
     keys = np.arange(oracle.outcomes)
-    table = [oracle.hide(np.full(keys.size, x), OneTimeKeys(keys, keys.size)) for x in range(oracle.k)]
+    table = [oracle.hide(np.full(keys.size, x), _every_key(oracle)) for x in range(oracle.k)]
     return KeyedMechanism(np.array(table), oracle.key_law.pmf())
 
 
@@ -70,7 +83,7 @@ def test_private_without_the_key_and_exact_with_it(oracle: RecoverableOracle) ->
     assert keyed.key_entropy_bits >= least_key_entropy(oracle.k, oracle.level) - 1e-9
     assert column_sum_test(keyed.channel_matrix())
     for x in range(oracle.k):
-        keys = OneTimeKeys(np.arange(oracle.outcomes), oracle.outcomes)
+        keys = _every_key(oracle)
         assert np.all(oracle.recover(oracle.hide(np.full(oracle.outcomes, x), keys), keys) == x)
     assert pure_epsilon_of(oracle.price().event) == oracle.level
     assert oracle.price(with_keys=True).epsilon == math.inf
@@ -153,6 +166,58 @@ def test_reduced_keys_have_the_level_and_no_more_entropy() -> None:
         assert cyclic.epsilon <= mechanism.epsilon * (1 + 1e-12)
 
 
+@pytest.mark.parametrize("oracle", [CyclicResponse(k=10, epsilon=0.1), RecoverableHadamard(k=5, epsilon=0.1)])
+def test_keys_of_another_law_hide_nothing(oracle: RecoverableOracle) -> None:
+    """At level 5 the key of cyclic shifts is 0 in most cases: the message would be the value."""
+    weaker = type(oracle)(k=oracle.k, epsilon=0.2)
+    n = oracle.outcomes
+    for keys in (weaker.draw_keys(n, np.random.default_rng(1)), OneTimeKeys(np.arange(n), n)):
+        assert keys.size == n
+        with pytest.raises(ParameterError, match="another law"):
+            oracle.hide(np.zeros(n, dtype=int), keys)
+    kept = _every_key(oracle).to_bytes()
+    assert OneTimeKeys.from_bytes(kept, n, n).law == oracle.key_law.digest
+    with pytest.raises(ParameterError, match="fresh"):  # keys that somebody chose
+        oracle.hide(np.zeros(n, dtype=int), _every_key(oracle, fresh=False))
+
+
+def test_a_fork_cannot_hide_with_its_parents_keys() -> None:
+    oracle = CyclicResponse(k=5, epsilon=1.0)
+    keys = oracle.draw_keys(1, np.random.default_rng(1))
+    reader, writer = multiprocessing.Pipe(duplex=False)
+
+    def hide() -> None:
+        try:
+            oracle.hide([0], keys)
+        except SecretStateError:
+            writer.send("refused")
+
+    child = multiprocessing.get_context("fork").Process(target=hide)
+    child.start()
+    child.join()
+    assert reader.poll()
+    assert reader.recv() == "refused"
+    assert oracle.hide([0], keys).shape == (1,)
+
+
+@pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.ZERO_OUT])
+def test_who_counts_messages_sees_that_one_is_missing(relation: Relation) -> None:
+    near = Neighbours(relation)
+    oracle = CyclicResponse(k=5, epsilon=1.0)
+    for price in (
+        lambda: oracle.price(neighbours=near),
+        lambda: oracle.price(with_keys=True, neighbours=near),
+        lambda: oracle.event(10, neighbours=near),
+        lambda: KaryResponse(k=3, epsilon=1.0).event(10, neighbours=near),
+        lambda: SequenceResponse(oracle, 2).event(neighbours=near),
+        lambda: JointKey(np.array([[2, 1], [1, 2]])).event(near),
+        lambda: LevelledHadamard(4, (2.0, 1.0)).price([0], neighbours=near),
+        lambda: SeparateLevels(4, (2.0, 1.0)).event([0], near),
+    ):
+        with pytest.raises(ParameterError, match="replace-one"):
+            price()
+
+
 def test_what_is_refused() -> None:
     oracle = RecoverableHadamard(k=5, epsilon=1.0)
     keys = oracle.draw_keys(2, np.random.default_rng(0))
@@ -167,13 +232,21 @@ def test_what_is_refused() -> None:
         oracle.hide([0, 1], keys)
     assert oracle.recover(messages, keys).tolist() == [0, 1]
     with pytest.raises(ParameterError, match="no value"):
-        oracle.recover([5], OneTimeKeys([0], 6))
+        oracle.recover([5], OneTimeKeys([0], 6, law=oracle.key_law.digest))
     not_recoverable = KeyedMechanism(np.array([[0, 1], [0, 1]]), [0.5, 0.5])
     assert not not_recoverable.is_recoverable
     assert KaryResponse(k=3, epsilon=1.0).channel_matrix().sum(axis=0).max() <= 1 + 1e-12
     for mechanism in (not_recoverable, KeyedMechanism(np.array([[0, 1], [1, 2]]), [0.5, 0.5])):
         with pytest.raises(ParameterError, match="reduced"):
             mechanism.reduce_key()
+    for channel in ([[math.nan, 1.0]], [[-1.0, 2.0]], [[0.1, 0.1]], np.zeros((0, 0))):
+        with pytest.raises(ParameterError, match="laws"):
+            column_sum_test(channel)
+    for bad in (2**20 + 1, 1):
+        with pytest.raises(ParameterError, match="k must be"):
+            CyclicResponse(k=bad, epsilon=1.0)
+    with pytest.raises(ParameterError, match="message must be"):
+        _written_out(oracle).reduce_key(0.0)  # type: ignore[arg-type]
     for table, law in (([[0.5]], [1.0]), ([[0, 1]], [0.5, 0.6]), ([[0, -1]], [0.5, 0.5])):
         with pytest.raises(ParameterError):
             KeyedMechanism(np.array(table), law)

@@ -13,6 +13,7 @@ from tacit.errors import ParameterError
 from tacit.frequencies import (
     CyclicResponse,
     JointKey,
+    KaryResponse,
     KeyedMechanism,
     OneTimeKeys,
     RecoverableHadamard,
@@ -29,7 +30,7 @@ def _written_out(key: JointKey) -> KeyedMechanism:
     size, shape = key.weights.size, key.weights.shape
     table = []
     for values in itertools.product(range(key.k), repeat=key.samples):
-        keys = OneTimeKeys(np.arange(size), size)
+        keys = OneTimeKeys(np.arange(size), size, law=key.digest, fresh=True)
         messages = key.hide(np.tile(values, (size, 1)), keys)
         table.append(np.ravel_multi_index(tuple(messages.T), shape))
     return KeyedMechanism(np.array(table), key.pmf().ravel())
@@ -68,6 +69,9 @@ def test_joint_keys_follow_their_law_and_give_back() -> None:
     assert np.array_equal(key.recover(key.hide(values, keys), keys), values)
     with pytest.raises(ParameterError, match="fresh"):
         key.hide(values, keys)
+    other = JointKey(np.array([[9, 2], [2, 1]])).draw_keys(n, np.random.default_rng(6))
+    with pytest.raises(ParameterError, match="another law"):
+        key.hide(values, other)
 
 
 @pytest.mark.parametrize("oracle", [CyclicResponse(k=3, epsilon=1.0), RecoverableHadamard(k=5, epsilon=1.0)])
@@ -110,5 +114,9 @@ def test_what_is_refused() -> None:
             JointKey(weights)
     with pytest.raises(ParameterError, match="sum"):
         JointKey(np.full(4, 2**61))
+    with pytest.raises(ParameterError, match="rows of one length"):
+        JointKey([[1, 2], [3]])  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="recoverable"):
+        SequenceResponse(KaryResponse(k=3, epsilon=1.0), 2)  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="samples"):
         SequenceResponse(CyclicResponse(k=3, epsilon=1.0), 0)

@@ -167,10 +167,31 @@ def whitened(records: Records) -> Records:
     return Records.of(rows / row_norms(rows)[:, None] @ white.inverse, records.y)
 
 
+FOR_ALL = [
+    ("logistic", "elastic net"),
+    ("logistic", "sparse groups in a ball"),
+    ("logistic", "ball"),
+    ("logistic", "elastic net in a box"),
+    ("squared", "l1"),
+]
+"""Strongly convex and not, with groups and without, on each kind of domain: what a step is made for."""
+FOR_ONE = [
+    ("logistic", "l1"),
+    ("logistic", "groups"),
+    ("logistic", "ridge on a simplex"),
+    ("squared", "groups"),
+]
+"""The rest asks no more of an algorithm."""
+
+
 @pytest.mark.parametrize(
-    ("loss", "case"), [*(("logistic", case) for case in CASES), ("squared", "l1"), ("squared", "groups")]
+    ("name", "loss", "case"),
+    [
+        (name, *one)
+        for name in ALGORITHMS
+        for one in (FOR_ALL + FOR_ONE if name in ("accelerated", "prox-svrg", *REFUSED) else FOR_ALL)
+    ],
 )
-@pytest.mark.parametrize("name", ALGORITHMS)
 def test_an_algorithm_finds_the_minimum_or_refuses(name: str, case: str, loss: str) -> None:
     if (name, loss) in (("whitened", "squared"), ("pda", "logistic")):
         return  # for classes only, or for numbers, with a regulariser and without

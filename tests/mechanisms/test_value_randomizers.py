@@ -23,6 +23,7 @@ from tacit.mechanisms import (
     sampled_level,
 )
 from tacit.mechanisms.bernoulli import draw_below, exp_bounds
+from tacit.mechanisms.subset_selection import from_bits, one_by_one
 from tacit.numerics import binary_entropy, hadamard_entries, subset_size
 from tacit.privacy import PureDP
 from tests.statistics import FALSE_ALARM
@@ -169,19 +170,30 @@ def test_attacks_stay_below_the_claim_and_catch_half_the_noise(
 
 def test_bits_below_a_threshold_are_exact() -> None:
     rng = np.random.default_rng(5)
-    for threshold in (0, 1 << 48, WORD // 3, WORD - 1):
+    for threshold in (0, 1 << 56, WORD // 3, WORD - 1):
         ones = int(draw_below(threshold, 100_001, rng).sum())
         assert stats.binomtest(ones, 100_001, threshold / WORD).pvalue > FALSE_ALARM
 
     class Words(np.random.Generator):
-        """Words whose first 16 bits tie with the threshold."""
+        """Words whose first byte ties with the threshold."""
 
         def integers(self, *args: Any, **kwargs: Any) -> Any:
-            first = np.full(1, 0x0007000700070007, dtype=np.uint64)
-            return first if kwargs["size"] == 1 else np.array([5, 6, 7, 8], dtype=np.uint64) << np.uint64(16)
+            first = np.full(1, 0x0707070707070707, dtype=np.uint64)
+            return first if kwargs["size"] == 1 else np.array([5, 6, 7, 8], dtype=np.uint64) << np.uint64(8)
 
-    threshold = (7 << 48) + 7
+    threshold = (7 << 56) + 7
     assert draw_below(threshold, 4, Words(np.random.PCG64(0))).tolist() == [True, True, False, False]
+
+
+@pytest.mark.parametrize("draw", [one_by_one, from_bits])
+def test_all_subsets_of_a_size_are_equally_likely(draw: Callable[..., Any]) -> None:
+    drawn = draw(9, 5, 40_000, np.random.default_rng(6))
+    assert (drawn.sum(axis=1) == 5).all()
+    seen = np.bincount(number_of(drawn), minlength=2**9)
+    assert stats.chisquare(seen[seen > 0]).pvalue > FALSE_ALARM
+    assert np.count_nonzero(seen) == math.comb(9, 5)
+    large = draw(2000, 700, 3, np.random.default_rng(7))
+    assert large.sum(axis=1).tolist() == [700] * 3
 
 
 @pytest.mark.parametrize("make", RANDOMIZERS)

@@ -156,3 +156,37 @@ def test_a_budget_met_exactly_at_an_end_of_the_bracket_is_found(epsilon: float) 
     x = calibrate(lambda x: PureDP(1 / x), PrivacyBudget(epsilon), low=1 / 30, high=1e6)
     assert x == pytest.approx(1 / epsilon, rel=1e-8)
     assert 1 / x <= epsilon * (1 + 1e-12)
+
+
+def test_an_answer_is_taken_again_only_where_it_is_right() -> None:
+    """Releases that are alike at the upper end of the search, and cost more or less below."""
+    budget, end = PrivacyBudget(1.0, 1e-5), 1e6
+    alike: list[Callable[[float], Event]] = [
+        Gaussian,
+        lambda z: Gaussian(z if z == end else z / 2),
+        lambda z: Gaussian(z if z == end else z / (1 - 1e-8)),
+        lambda z: Gaussian(min(3 * z, end)),
+    ]
+    for first in alike:
+        for then in alike:
+            expected = calibrate(then, budget, high=end)
+            calibrate(first, budget, high=end)
+            found = calibrate(then, budget, high=end)
+            assert found == pytest.approx(expected, rel=2e-9)
+            assert meets(then(found), budget)
+            assert not meets(then(found * (1 - 2e-9)), budget)
+
+
+def test_a_question_is_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tacit.privacy.calibration._answers", {})
+    asked: list[float] = []
+
+    def release(z: float) -> Event:
+        asked.append(z)
+        return Repeat(Sampled(Gaussian(z), 0.02), 200)
+
+    first = calibrate(release, PrivacyBudget(1.0, 1e-5))
+    searched, asked[:] = len(asked), []
+    assert calibrate(release, PrivacyBudget(1.0, 1e-5)) == first
+    assert len(asked) <= 3 < searched
+    assert calibrate(release, PrivacyBudget(2.0, 1e-5)) < first

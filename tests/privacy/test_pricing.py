@@ -461,3 +461,11 @@ def test_counts_beyond_all_floats_are_refused_and_large_ones_cost_everything() -
         DiscreteLaplace(1.0, 10**400)
     with pytest.raises(ParameterError, match="dim must be a whole number"):
         Binomial(100, 2, 10**400)
+
+
+@pytest.mark.parametrize("delta", [5e-324, 1e-310, 2.3e-308])
+def test_deltas_below_the_normal_floats_have_a_price(delta: float) -> None:
+    """A quotient by such a delta overflows."""
+    for event in (Laplace(2.0), Repeat(Laplace(20.0), 3), PureDP(0.3)):
+        pure = pure_epsilon_of(event)
+        assert pure * (1 - 1e-9) <= epsilon_of(event, delta) <= pure

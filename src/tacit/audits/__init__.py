@@ -1,6 +1,7 @@
 """Attacks: what an adversary can really find out, beside what is claimed."""
 
 from tacit.audits.attack import Audit, Guesses, Run, Target, audit, claimed_power, power
+from tacit.audits.bandits import reward_target
 from tacit.audits.bounds import (
     LEAST_RUNS,
     check_confidence,
@@ -47,6 +48,7 @@ __all__ = [
     "oracle_target",
     "power",
     "randomizer_target",
+    "reward_target",
     "sum_target",
     "tails",
     "training_target",

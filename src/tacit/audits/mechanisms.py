@@ -16,8 +16,10 @@ import msgspec
 import numpy as np
 
 from tacit.audits.attack import Audit, Target, audit
+from tacit.audits.bandits import reward_target
 from tacit.audits.frequencies import oracle_target
 from tacit.audits.sums import sum_target
+from tacit.bandits import RewardPrivacy
 from tacit.errors import ParameterError, TacitError, check_choice, check_count, check_positive
 from tacit.frequencies import make_oracle
 from tacit.means import ESTIMATORS
@@ -62,6 +64,9 @@ __all__ = [
 
 _FAR: Final = 1e6
 """Rows are that many radii long, so that a clip that is missing is noticed."""
+
+_CLIENTS: Final = 500
+"""Clients for each of the two actions of a batch of a bandit."""
 
 _STEPS: Final = 2**10
 """Distance of the two inputs of the discrete mechanisms, in grid steps."""
@@ -342,6 +347,14 @@ def _oracle(name: str, wanted: _Wanted) -> Target:
     return oracle_target(weak, claim=claimed)
 
 
+def _bandit(wanted: _Wanted) -> Target:
+    """Attack the rewards of a batch of a bandit with two actions."""
+    trust = wanted.trust or TrustModel.CENTRAL
+    delta = wanted.budget.delta if trust is TrustModel.SHUFFLE else 0.0
+    privacy = RewardPrivacy(trust=trust, epsilon=wanted.budget.epsilon, delta=delta)
+    return reward_target(privacy, np.array([_CLIENTS, _CLIENTS]), noise_factor=wanted.noise_factor)
+
+
 def _additive(wanted: _Wanted) -> Target:
     """Attack the estimator that sums clipped rows and adds discrete Gaussian noise."""
     trust = wanted.trust or TrustModel.LOCAL
@@ -404,11 +417,12 @@ MECHANISMS: Final[dict[str, Callable[[_Wanted], Target]]] = {
     "additive": _additive,
     "aggregate": _summed,
     "modular-sum": _summed,
-    **{name: partial(_oracle, name) for name in ("bh", "hr", "oue", "rappor", "ss")},
+    "bandit": _bandit,
+    **{name: partial(_oracle, name) for name in ("bh", "hr", "oue", "rappor", "rhr", "ss")},
 }
 """Mechanisms with an attack of their own; `krr:B` is randomized response on B values, and `bh:k`, `hr:k`,
-`oue:k`, `rappor:k` and `ss:k` are messages about k values."""
-_OF_VALUES: Final = ("krr", "bh", "hr", "oue", "rappor", "ss")
+`oue:k`, `rappor:k`, `rhr:k` and `ss:k` are messages about k values."""
+_OF_VALUES: Final = ("krr", "bh", "hr", "oue", "rappor", "rhr", "ss")
 
 
 def mechanism_target(
@@ -427,10 +441,11 @@ def mechanism_target(
             frequencies), or the tag of any mean estimator, a key of `tacit.means.ESTIMATORS`.
         budget: What the mechanism claims to meet.
         noise_factor: Noise that it really adds, over what the budget needs; below 1 the claim is false. For
-            randomized response, its level epsilon is divided by it; for estimators other than `additive`, the
-            epsilon of the budget.
+            randomized response and bandits, the level is divided by it; for estimators other than `additive`,
+            the epsilon of the budget.
         dim: Coordinates of a row of an estimator.
-        trust: Under which an estimator is attacked; None: the first one that it is for.
+        trust: Under which an estimator or a bandit is attacked; None: the first one that it is for, and
+            central trust for a bandit.
         colluding: Of a sum of the messages of `colluding` + 2 parties: how many play with the server.
 
     Raises:

@@ -8,12 +8,21 @@ import numpy.typing as npt
 from tacit.bandits.elimination import Batch
 from tacit.bandits.environment import LinearEnvironment
 from tacit.bandits.plan import BanditPlan
-from tacit.errors import ParameterError
+from tacit.bandits.summed_rewards import sums_of_shares
+from tacit.errors import DataError, ParameterError
 from tacit.mechanisms import BinaryRandomizedResponse, sample_discrete_laplace, sample_laplace
 from tacit.numerics import Array, IntArray, as_floats
 from tacit.privacy import TrustModel
 
-__all__ = ["decode_high", "noisy_high", "reward_message", "round_rewards", "simulated_sums"]
+__all__ = [
+    "answer_pairs",
+    "answer_places",
+    "decode_high",
+    "noisy_high",
+    "reward_message",
+    "round_rewards",
+    "simulated_sums",
+]
 
 
 def round_rewards(
@@ -86,7 +95,7 @@ def noisy_high(high: IntArray, level: float, rng: np.random.Generator) -> IntArr
     return high + sample_discrete_laplace(1 / level, high.shape, rng)
 
 
-def decode_high(plan: BanditPlan, batch: Batch, high: IntArray) -> Array:
+def decode_high(plan: BanditPlan, batch: Batch, high: IntArray | Array) -> Array:
     """Return unbiased sums of rewards from numbers of high answers.
 
     Args:
@@ -130,6 +139,8 @@ def simulated_sums(
         high = world.draw_high(batch.actions, batch.counts, rng_world)
         if privacy.trust is TrustModel.CENTRAL:
             return decode_high(plan, batch, noisy_high(high, level, rng_privacy))
+        if privacy.summed:
+            return decode_high(plan, batch, sums_of_shares(high, privacy.share, privacy.parties, rng_privacy))
         flip = BinaryRandomizedResponse(level).flip_prob
         kept = rng_privacy.binomial(high, 1 - flip)
         lies = rng_privacy.binomial(batch.counts - high, flip)
@@ -143,3 +154,31 @@ def simulated_sums(
     # A Laplace variable is a difference of exponentials, and n of them add up to Gamma laws of shape n.
     noise = rng_privacy.standard_gamma(batch.counts) - rng_privacy.standard_gamma(batch.counts)
     return np.asarray(sums + scale * noise)
+
+
+def answer_pairs(actions: npt.ArrayLike, answers: npt.ArrayLike) -> tuple[IntArray, Array]:
+    """Return actions and answers as arrays of one length; no answer is quoted."""
+    rows, values = np.asarray(actions), as_floats("answers", answers).astype(np.float64)
+    if rows.dtype.kind not in "iu" or rows.ndim != 1 or values.shape != rows.shape:
+        raise DataError(
+            "actions and answers must be arrays of one length, actions of whole numbers; got "
+            f"{rows.dtype} of shape {rows.shape} and answers of shape {values.shape}."
+        )
+    return rows.astype(np.int64), values
+
+
+def answer_places(batch: Batch, rows: IntArray) -> IntArray:
+    """Return which of the batch's actions each row is; refuse any but the planned number of each."""
+    place = np.minimum(np.searchsorted(batch.actions, rows), len(batch.actions) - 1)
+    if not np.array_equal(batch.actions[place], rows):
+        raise DataError(
+            f"actions must be of batch {batch.number}, {batch.actions.tolist()}; others were given."
+        )
+    found = np.bincount(place, minlength=len(batch.actions))
+    if not np.array_equal(found, batch.counts):
+        wrong = int(np.flatnonzero(found != batch.counts)[0])
+        raise DataError(
+            f"batch {batch.number} takes {int(batch.counts[wrong])} answers for action "
+            f"{int(batch.actions[wrong])}, got {int(found[wrong])}; nothing was used."
+        )
+    return place

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import fcntl
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from tacit.bandits.answers import decode_high, noisy_high, round_rewards
+from tacit.bandits.answers import answer_pairs, answer_places, decode_high, noisy_high, round_rewards
 from tacit.bandits.elimination import Batch, Decision, Elimination, begin, decide, next_batch
+from tacit.bandits.paying import check_payers, drawn_once, is_kept
 from tacit.bandits.plan import BanditPlan
 from tacit.bandits.record import AnsweredBatch, IssuedBatch, RunRecord, read_record
 from tacit.bandits.reward_privacy import RewardNoise
 from tacit.errors import DataError, ParameterError, RefusalError, check_count
-from tacit.numerics import Array, IntArray, as_floats
+from tacit.ledger import Ledger
+from tacit.ledger.private_files import beside, replace_private
+from tacit.numerics import Array, IntArray
 from tacit.privacy import Guarantee, TrustModel
 from tacit.privacy.strict_json import MOST_BYTES
 from tacit.randomness import secure, simulated
@@ -34,8 +36,8 @@ class LiveBandit:
     is decided is on disk before it is returned, so that a process may be killed at any time: an answered
     batch is never answered again, and no noise is drawn twice for what anybody may have seen.
 
-    The file holds the plan, the noisy sums and who is left: what the guarantee covers, and no reward. It must
-    not be put back to an older copy, which would draw fresh noise for the same rewards.
+    The file holds the plan, the noisy sums and who is left: what the guarantee covers, and no reward. Without
+    a ledger it must not be put back to an older copy, which would draw fresh noise for the same rewards.
 
     Args:
         path: The file; made by `start`, read by `resume`.
@@ -59,18 +61,29 @@ class LiveBandit:
         self._path = path
         self._record = record
         self._plan = record.to_plan()
+        self._accounts: tuple[Ledger, ...] = ()
 
     @classmethod
-    def start(cls, plan: BanditPlan, path: str | Path, *, seed: int | None = None) -> LiveBandit:
+    def start(
+        cls,
+        plan: BanditPlan,
+        path: str | Path,
+        *,
+        seed: int | None = None,
+        accounts: Sequence[Ledger] = (),
+    ) -> LiveBandit:
         """Start a run.
 
         Args:
             plan: What is played. Private plans need discrete noise.
             path: File to keep it in, which must not exist.
             seed: Of a simulation, which protects nobody; None draws noise from secret randomness.
+            accounts: Open ledgers that pay, see `pay_from`.
 
         Raises:
             ParameterError: The file exists, the horizon is too short, or the noise is not exact.
+            BudgetError: The run costs more than what is left in a ledger.
+            LedgerError: A ledger is about other neighbours.
         """
         where = Path(path)
         if seed is not None:
@@ -78,6 +91,11 @@ class LiveBandit:
         if plan.privacy.private and plan.privacy.noise is not RewardNoise.DISCRETE:
             raise ParameterError(
                 "noise must be discrete for real clients: continuous noise is for simulations."
+            )
+        if plan.privacy.summed:
+            raise ParameterError(
+                "trust must be central, shuffle, local or None for a run that is kept in a file, got "
+                "aggregate: there silos answer the steps of a plan (federated_bandit)."
             )
         state = begin(plan)
         next_batch(plan, state)  # what has no first batch is refused before there is a file
@@ -88,13 +106,16 @@ class LiveBandit:
             raise ParameterError(
                 f"actions must fit into a file of {MOST_BYTES:,} bytes, got {len(plan.actions):,}: thin them."
             )
+        check_payers(accounts, record, plan)
         with _locked(where):
             if where.exists():
                 raise ParameterError(
                     f"path must not exist yet, got {str(where)!r}: resume it, or name another."
                 )
-            _replace(where, record.to_json())
-        return cls(where, record)
+            replace_private(where, record.to_json())
+        found = cls(where, record)
+        found.pay_from(accounts)
+        return found
 
     @classmethod
     def resume(
@@ -110,16 +131,38 @@ class LiveBandit:
         Raises:
             ParameterError: The file is missing or no record, or of another plan or seed; nothing is changed.
         """
-        record = read_record(Path(path))
-        found = cls(Path(path), record)
+        where = Path(path)
+        record = read_record(where)
+        found = cls(where, record)
         if seed != record.seed:
             ours = "secret randomness" if record.seed is None else f"the seed {record.seed}"
             asked = "none" if seed is None else repr(seed)
             raise ParameterError(f"seed must be that of the run, which draws from {ours}; got {asked}.")
         if plan is not None:
             _check_same(plan.facts(), found.plan.facts())
-        _check_levels(record, found.plan, Path(path))
+        _check_levels(record, found.plan, where)
+        with _locked(where):
+            # Of a process that was killed: sums of rewards under noise that nobody was told, and that will be
+            # drawn afresh.
+            beside(where).unlink(missing_ok=True)
         return found
+
+    def pay_from(self, accounts: Sequence[Ledger]) -> None:
+        """Have ledgers pay from now on, where the server adds the noise.
+
+        The whole run is paid for once, with its first answered batch. The last ledger keeps the noisy sums,
+        so that they are drawn once even if the file of the run is put back to an older copy.
+
+        Args:
+            accounts: Open ledgers about the rewards, which stay open while answers come in.
+
+        Raises:
+            BudgetError: The run costs more than what is left in one of them.
+            LedgerError: One of them is about other neighbours.
+            ParameterError: Nothing is to be paid under this trust model, or in a simulation.
+        """
+        check_payers(accounts, self._record, self._plan)
+        self._accounts = tuple(accounts)
 
     @property
     def plan(self) -> BanditPlan:
@@ -153,6 +196,12 @@ class LiveBandit:
         return privacy.private and not privacy.by_message and self._record.seed is None
 
     @property
+    def is_kept(self) -> bool:
+        """Whether a ledger holds the noisy sums of the batch that is out: the file is an older copy."""
+        issued = self._record.issued
+        return issued is not None and not issued.final and is_kept(self._accounts, self._record, issued.batch)
+
+    @property
     def guarantees(self) -> tuple[Guarantee, ...]:
         """What the batches so far cost, the one that is out included, for each observer."""
         batches: list[AnsweredBatch | IssuedBatch] = list(self._record.answered)
@@ -161,6 +210,18 @@ class LiveBandit:
         return self._plan.privacy.guarantees(
             [(b.batch.counts, b.batch.level) for b in batches], simulated=self._record.seed is not None
         )
+
+    def decisions(self) -> tuple[tuple[IntArray, Decision], ...]:
+        """Return what followed from each answered batch, and the actions that were left before it; public.
+
+        Computed again from the noisy sums in the file.
+        """
+        state, found = begin(self._plan), []
+        for one in self._record.answered:
+            decision = decide(self._plan, state, one.batch, np.array(one.sums))
+            found.append((state.alive, decision))
+            state = decision.state
+        return tuple(found)
 
     def next_batch(self) -> Batch:
         """Return what is to be played now: the same batch until it is answered.
@@ -190,14 +251,16 @@ class LiveBandit:
             The decision, which is on disk already.
 
         Raises:
+            BudgetError: The run costs more than what is left in a ledger; nothing was used.
+            LedgerError: A ledger is about other neighbours, or cannot be used.
             RefusalError: The batch was answered, or is not out: rewards are used once.
             DataError: Not exactly as many answers for each action as were asked for. A batch with fewer would
                 be less private than was said under shuffle trust, and is never decoded: have other clients
                 play what is missing.
         """
         batch = self._waiting(number)
-        rows, values = _pairs(actions, answers)
-        place = _places(batch, rows)
+        rows, values = answer_pairs(actions, answers)
+        place = answer_places(batch, rows)
         if self._plan.privacy.by_message and not bool(np.all((values == 0) | (values == 1))):
             raise DataError("answers must be messages 0 and 1 under local and shuffle trust.")
         sums = self._sums(batch, place, values)
@@ -251,9 +314,14 @@ class LiveBandit:
         seed = self._record.seed
         # A stream of its own for each batch: a seeded run that is repeated draws the same noise.
         rng = secure() if seed is None else simulated(seed, "bandit", batch.number)
-        bits = round_rewards(values, plan.reward_range, rng)
-        ones = np.bincount(place, weights=bits, minlength=len(batch.actions)).astype(np.int64)
-        return decode_high(plan, batch, noisy_high(ones, batch.level, rng))
+
+        def draw() -> IntArray:
+            bits = round_rewards(values, plan.reward_range, rng)
+            ones = np.bincount(place, weights=bits, minlength=len(batch.actions)).astype(np.int64)
+            return noisy_high(ones, batch.level, rng)
+
+        paid = self._accounts
+        return decode_high(plan, batch, drawn_once(paid, self._record, plan, batch, draw) if paid else draw())
 
     def _decided(self, batch: Batch, sums: Array) -> Decision:
         """Decide, and return it once it is on disk."""
@@ -275,36 +343,8 @@ class LiveBandit:
                 raise RefusalError(
                     f"{str(self._path)!r} was changed by another process since it was read: resume it again."
                 )
-            _replace(self._path, record.to_json())
+            replace_private(self._path, record.to_json())
         self._record = record
-
-
-def _pairs(actions: npt.ArrayLike, answers: npt.ArrayLike) -> tuple[IntArray, Array]:
-    """Return actions and answers as arrays of one length; no answer is quoted."""
-    rows, values = np.asarray(actions), as_floats("answers", answers).astype(np.float64)
-    if rows.dtype.kind not in "iu" or rows.ndim != 1 or values.shape != rows.shape:
-        raise DataError(
-            "actions and answers must be arrays of one length, actions of whole numbers; got "
-            f"{rows.dtype} of shape {rows.shape} and answers of shape {values.shape}."
-        )
-    return rows.astype(np.int64), values
-
-
-def _places(batch: Batch, rows: IntArray) -> IntArray:
-    """Return which of the batch's actions each row is; refuse any but the planned number of each."""
-    place = np.minimum(np.searchsorted(batch.actions, rows), len(batch.actions) - 1)
-    if not np.array_equal(batch.actions[place], rows):
-        raise DataError(
-            f"actions must be of batch {batch.number}, {batch.actions.tolist()}; others were given."
-        )
-    found = np.bincount(place, minlength=len(batch.actions))
-    if not np.array_equal(found, batch.counts):
-        wrong = int(np.flatnonzero(found != batch.counts)[0])
-        raise DataError(
-            f"batch {batch.number} takes {int(batch.counts[wrong])} answers for action "
-            f"{int(batch.actions[wrong])}, got {int(found[wrong])}; nothing was used."
-        )
-    return place
 
 
 def _check_same(asked: dict[str, object], found: dict[str, object]) -> None:
@@ -340,18 +380,3 @@ def _locked(path: Path) -> Iterator[None]:
     with path.with_name(f"{path.name}.lock").open("ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Put a file in the place of another one, on disk before this returns."""
-    new = path.with_name(f"{path.name}.new")
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)  # without it, a power cut may bring back the old name
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

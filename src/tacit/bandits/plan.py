@@ -68,6 +68,8 @@ class BanditPlan:
         object.__setattr__(self, "horizon", BatchSchedule(self.horizon).horizon)
         if not isinstance(self.privacy, RewardPrivacy):
             raise ParameterError(f"privacy must be a RewardPrivacy, got {type(self.privacy).__name__}.")
+        if self.privacy.summed and self.radius is RadiusMode.SEED:
+            raise ParameterError("radius must be sound or seed_corrected under aggregate trust, got seed.")
         for name, kind in (("radius", RadiusMode), ("tail", Tail)):
             if not isinstance(getattr(self, name), kind):
                 raise ParameterError(f"{name} must be a {kind.__name__}, got {getattr(self, name)!r}.")
@@ -124,4 +126,5 @@ class BanditPlan:
             "tol": self.tol,
             "tail": self.tail.value,
             "reward_range": list(self.reward_range),
+            **({"parties": p.parties, "colluding": p.colluding} if p.summed else {}),
         }

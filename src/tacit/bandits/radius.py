@@ -10,6 +10,7 @@ import numpy as np
 
 from tacit.bandits.reward_privacy import RewardPrivacy
 from tacit.bandits.tails import largest_radius
+from tacit.errors import ParameterError
 from tacit.numerics import Array, IntArray
 
 __all__ = ["Question", "RadiusMode", "confidence_radius"]
@@ -79,6 +80,9 @@ def confidence_radius(
     log_beta = math.log(4 * asked.alive * asked.batches) + math.log(asked.horizon)
     noise = privacy.sum_noise(asked.counts, asked.level, asked.width)
     # sum_b n_b (a^T V^-1 b)^2 = a^T V^-1 a.
+    if noise.shared:
+        spread = np.square(influence) @ (asked.counts * noise.proxy + noise.shared)
+        return math.sqrt(2 * float(spread.max()) * log_beta)
     lengths = np.sqrt(np.square(influence) @ asked.counts)
     radii = lengths * math.sqrt(2 * noise.proxy * log_beta)
     if noise.scale == 0:
@@ -93,6 +97,12 @@ def _closed(mode: RadiusMode, privacy: RewardPrivacy, asked: Question) -> float:
     radius = asked.width / 2 * math.sqrt(2 * w * lg / q)
     if not privacy.private:
         return radius
+    if privacy.summed:
+        # No sum weighs more than w / q, by Cauchy and Schwarz.
+        if mode is RadiusMode.SEED:
+            raise ParameterError("radius must be sound or seed_corrected under aggregate trust, got seed.")
+        shared = privacy.sum_noise(asked.counts, asked.level, asked.width).shared
+        return math.hypot(radius, w / q * math.sqrt(2 * len(asked.counts) * shared * lg))
     scale, corrected = asked.width / asked.level, mode is RadiusMode.SEED_CORRECTED
     if not corrected:
         w = 2 * asked.rank  # as printed, whatever the design

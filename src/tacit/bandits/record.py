@@ -14,14 +14,15 @@ from tacit.bandits.elimination import Batch, Decision, Elimination
 from tacit.bandits.plan import BanditPlan, Tail
 from tacit.bandits.radius import RadiusMode
 from tacit.bandits.reward_privacy import Amplification, Anonymity, RewardNoise, RewardPrivacy
-from tacit.errors import ParameterError
+from tacit.errors import ParameterError, check_name
+from tacit.ledger import new_run
 from tacit.numerics import Array
 from tacit.privacy import TrustModel
 from tacit.privacy.strict_json import is_version, read_json, read_start
 
 __all__ = ["AnsweredBatch", "IssuedBatch", "RunRecord", "read_record"]
 
-_VERSION = 1
+_VERSION = 2
 
 
 class _Kept(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -96,6 +97,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     Attributes:
         version: Of the format.
+        run: Name that no other run has, by which ledgers know it.
         plan: As `BanditPlan.facts` gives it.
         rows: Of the actions.
         seed: Of a simulation; None for secret randomness.
@@ -107,6 +109,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """
 
     version: int
+    run: str
     plan: dict[str, Any]
     rows: tuple[tuple[float, ...], ...]
     seed: int | None
@@ -121,6 +124,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         """Return the record of a run that starts."""
         return cls(
             version=_VERSION,
+            run=new_run("bandit") if seed is None else f"bandit-simulated-{seed}",
             plan=plan.facts(),
             rows=tuple(tuple(row) for row in plan.actions.tolist()),
             seed=seed,
@@ -196,6 +200,7 @@ def read_record(path: Path) -> RunRecord:
         if not isinstance(found, dict) or not is_version(found.get("version"), _VERSION):
             raise ParameterError(f"it has another version than {_VERSION}")
         record = msgspec.convert(found, RunRecord)
+        check_name("run", record.run)
     except (ParameterError, msgspec.ValidationError) as error:
         raise ParameterError(f"{str(path)!r} is no record of a bandit: {str(error).rstrip('.')}.") from error
     _check(record, path)

@@ -12,7 +12,9 @@ from typing import NamedTuple
 import msgspec
 import numpy as np  # noqa: F401 - of the example
 
-from tacit.errors import ParameterError, check_probability, real
+from tacit.bandits.summed_rewards import count_mean, event_of_shares, proxy_of_shares
+from tacit.errors import ParameterError, check_count, check_probability, real
+from tacit.means import ModularSumMean
 from tacit.mechanisms import HIGHEST_LEVEL, LOWEST_LEVEL, BinaryRandomizedResponse
 from tacit.numerics import Array, IntArray, settle
 from tacit.privacy import (
@@ -32,6 +34,7 @@ from tacit.privacy import (
     calibrate,
     guarantee,
 )
+from tacit.privacy.run_clauses import clauses_of_sums
 from tacit.privacy.shuffling.closed_form import paper_level
 
 __all__ = [
@@ -55,6 +58,7 @@ ONCE = "no client answers more than one round"
 DEALT = "the shuffler deals the actions, and nobody else knows who plays what"
 """What hiding among all of a batch rests on."""
 _MOST_PARTIES = 10**9
+_MOST_SILOS = 10**6
 _LEAST_GAIN = 1.001
 """What shuffling must gain to be relied on; below, the condition of an honest shuffler buys nothing."""
 
@@ -87,11 +91,13 @@ class SumNoise(NamedTuple):
         scale: Of Laplace noise (or of discrete noise that is no wider); 0 without.
         copies: Shape (c,): independent noises in each sum.
         proxy: One answer is sub-Gaussian with this variance, whatever else it is.
+        shared: Each sum has noise besides that is sub-Gaussian with this variance.
     """
 
     scale: float
     copies: Array
     proxy: float
+    shared: float = 0.0
 
 
 class RewardPrivacy(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,15 +105,18 @@ class RewardPrivacy(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         trust: `CENTRAL`: a server sees rewards and adds noise to sums. `LOCAL`: every client adds noise.
-            `SHUFFLE`: so does every client, a little, behind a shuffler that also deals the actions. None:
-            nobody protects anything.
+            `SHUFFLE`: so does every client, a little, behind a shuffler that also deals the actions.
+            `AGGREGATE`: clients trust their silo, every silo adds a share of the noise to its sums, and
+            nobody sees more than the total. None: nobody protects anything.
         epsilon: Budget, > 0; of one reward under local trust. Infinity is no noise.
-        delta: In (0, 1) under shuffle trust, else 0.
+        delta: In (0, 1) under shuffle and aggregate trust, else 0.
         noise: "discrete" rounds a reward to an end of its range, with the right expectation, and answers by
             exact integers: discrete Laplace noise on the number of high ones, or randomized response.
         anonymity: Under shuffle trust: "batch" if the shuffler deals the actions in secret, "action" if it is
             known who played what.
         method: "numeric", or "paper" for the closed form, which finds smaller levels.
+        parties: Under aggregate trust: silos that add a share in every batch, 2 or more. Else 0.
+        colluding: How many of them may add no noise and tell what they added; at most all but 2.
 
     Raises:
         ParameterError: A value that is not allowed, or one that the trust model has no use for.
@@ -128,6 +137,8 @@ class RewardPrivacy(msgspec.Struct, frozen=True, kw_only=True):
     noise: RewardNoise = RewardNoise.DISCRETE
     anonymity: Anonymity = Anonymity.BATCH
     method: Amplification = Amplification.NUMERIC
+    parties: int = 0
+    colluding: int = 0
 
     def __post_init__(self) -> None:
         settle(self)
@@ -136,19 +147,20 @@ class RewardPrivacy(msgspec.Struct, frozen=True, kw_only=True):
                 raise ParameterError(f"{name} must be a {kind.__name__}, got {getattr(self, name)!r}.")
         if self.trust is not None and not isinstance(self.trust, TrustModel):
             raise ParameterError(f"trust must be a TrustModel or None, got {self.trust!r}.")
-        if self.trust is TrustModel.AGGREGATE:
-            raise ParameterError("trust must be central, shuffle, local or None, got aggregate.")
         if not real("epsilon", self.epsilon) > 0:
             raise ParameterError(f"epsilon must be a number > 0, got {self.epsilon!r}.")
         if self.trust is None and self.epsilon != math.inf:
             raise ParameterError(f"epsilon must be infinite without a trust model, got {self.epsilon!r}.")
         shuffles = self.trust is TrustModel.SHUFFLE
-        if shuffles:
+        self._check_shares()
+        if shuffles or self.summed:
             check_probability("delta", self.delta, low_open=True, high_open=True)
             if self.delta < sys.float_info.min:
                 raise ParameterError(f"delta must not be that small, got {self.delta!r}.")
         elif self.delta != 0:
-            raise ParameterError(f"delta must be 0 but under shuffle trust, got {self.delta!r}.")
+            raise ParameterError(
+                f"delta must be 0 but under shuffle and aggregate trust, got {self.delta!r}."
+            )
         if not shuffles and (
             self.anonymity is not Anonymity.BATCH or self.method is not Amplification.NUMERIC
         ):
@@ -164,6 +176,33 @@ class RewardPrivacy(msgspec.Struct, frozen=True, kw_only=True):
                 f"epsilon must be in [2**-55, 2**20] under central trust, or infinite, got {self.epsilon!r}."
             )
 
+    def _check_shares(self) -> None:
+        """Refuse silos that cannot hide each other in a sum, and silos where nothing is hidden in one."""
+        if not self.summed:
+            if (self.parties, self.colluding) != (0, 0):
+                raise ParameterError(
+                    f"parties and colluding are for aggregate trust, got {self.parties} and {self.colluding}."
+                )
+            return
+        check_count("parties", self.parties, low=2, high=_MOST_SILOS)
+        check_count("colluding", self.colluding, low=0, high=self.parties - 2)
+        if self.noise is not RewardNoise.DISCRETE:
+            raise ParameterError("noise must be discrete under aggregate trust: what is added are integers.")
+        if not 2**-30 <= self.epsilon <= 2**10:
+            raise ParameterError(
+                f"epsilon must be in [2**-30, 2**10] under aggregate trust, got {self.epsilon!r}."
+            )
+
+    @property
+    def summed(self) -> bool:
+        """Whether every silo adds a share of the noise."""
+        return self.trust is TrustModel.AGGREGATE
+
+    @property
+    def share(self) -> ModularSumMean:
+        """One silo's noise on one number of high rewards, under aggregate trust."""
+        return count_mean(self.epsilon, self.delta, self.parties - self.colluding)
+
     @property
     def private(self) -> bool:
         """Whether there is any noise."""
@@ -172,7 +211,7 @@ class RewardPrivacy(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def by_message(self) -> bool:
         """Whether every client adds noise to its own message."""
-        return self.private and self.trust is not TrustModel.CENTRAL
+        return self.private and self.trust in (TrustModel.LOCAL, TrustModel.SHUFFLE)
 
     @property
     def neighbours(self) -> Neighbours:
@@ -198,6 +237,8 @@ class RewardPrivacy(msgspec.Struct, frozen=True, kw_only=True):
         """Return what a batch releases to whoever sees the noisy sums, or to the server."""
         if not self.private:
             return NonPrivate(self.neighbours)
+        if self.summed:
+            return event_of_shares(self.share, self.neighbours, TrustModel.AGGREGATE)
         if self.trust is TrustModel.CENTRAL:
             if self.noise is RewardNoise.LAPLACE:
                 return Laplace(1 / level, neighbours=self.neighbours)
@@ -222,22 +263,35 @@ class RewardPrivacy(msgspec.Struct, frozen=True, kw_only=True):
 
         Returns:
             Central trust: for whoever sees the actions, or even all noisy sums. Local: for the server.
-            Shuffle: for the server, and for whoever sees one message with its sender.
+            Shuffle: for the server, and for whoever sees one message with its sender. Aggregate: for whoever
+            sees the sums with up to `colluding` silos, and for whoever sees the sums of one silo alone.
         """
-        observers = observers_of(self.trust if self.private else None)
+        observers = observers_of(self.trust if self.private else None, colluding=self.colluding)
         rests = (ONCE, CONTINUOUS) if self.private and self.noise is RewardNoise.LAPLACE else (ONCE,)
         events = tuple(dict.fromkeys(self.event(counts, level) for counts, level in batches))
         dealt = any(isinstance(event, Shuffled) for event in events) and self.anonymity is Anonymity.BATCH
+        hidden = clauses_of_sums() if self.summed else ()
         whole: Event = Parallel(events) if events else PureDP(0.0, self.neighbours)
         said = [
             guarantee(
                 whole if self.private else NonPrivate(self.neighbours),
                 self.delta,
                 observer=observers[0],
-                assumptions=(*rests, *([DEALT] if dealt else [])) if self.private else (),
+                assumptions=(*rests, *([DEALT] if dealt else []), *hidden) if self.private else (),
                 simulated=simulated,
             )
         ]
+        if self.summed:
+            alone = event_of_shares(self.share, self.neighbours, TrustModel.LOCAL)
+            said.append(
+                guarantee(
+                    alone if events else PureDP(0.0, self.neighbours),
+                    self.delta,
+                    observer=observers[1],
+                    assumptions=rests,
+                    simulated=simulated,
+                )
+            )
         if self.trust is TrustModel.SHUFFLE and self.private:
             highest = max((level for _, level in batches), default=0.0)
             said.append(
@@ -262,6 +316,9 @@ class RewardPrivacy(msgspec.Struct, frozen=True, kw_only=True):
         one = counts.astype(float)
         if not self.private:
             return SumNoise(0.0, one, width**2 / 4)
+        if self.summed:
+            shared = width**2 * proxy_of_shares(self.share, self.parties)
+            return SumNoise(0.0, one, width**2 / 4, shared)
         if not self.by_message:
             return SumNoise(width / level, one * 0 + 1, width**2 / 4)
         if self.noise is RewardNoise.LAPLACE:
@@ -270,13 +327,24 @@ class RewardPrivacy(msgspec.Struct, frozen=True, kw_only=True):
         return SumNoise(0.0, one, (width / BinaryRandomizedResponse(level).gap) ** 2 / 4)
 
 
-def observers_of(trust: TrustModel | None) -> tuple[str, ...]:
-    """Return who looks, for every guarantee of a bandit; no trust model is no privacy."""
+def observers_of(trust: TrustModel | None, *, colluding: int = 0) -> tuple[str, ...]:
+    """Return who looks, for every guarantee of a bandit; no trust model is no privacy.
+
+    Args:
+        trust: Of the bandit.
+        colluding: Under aggregate trust, how many silos may tell what they added.
+    """
     match trust:
         case TrustModel.CENTRAL:
             return ("an observer of the actions and the noisy sums",)
         case TrustModel.SHUFFLE:
             return ("the server", "an observer of one message and its sender")
+        case TrustModel.AGGREGATE:
+            return (
+                "an observer of the actions and the sums of all silos and up to "
+                f"{colluding} of them together",
+                "the server and all other silos together, who see the sums of one silo alone,",
+            )
         case _:
             return ("the server",)
 

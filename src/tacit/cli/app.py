@@ -19,6 +19,7 @@ import typer.core
 from tacit.cli import account, bandit, data, fairness, federation, ledger, model, plan, report, silo, vote
 from tacit.cli.audit import audit
 from tacit.cli.choices import Helpful
+from tacit.cli.frequencies import NUMBERS as FREQUENCY_NUMBERS
 from tacit.cli.frequencies import SEVERAL as FREQUENCY_LISTS
 from tacit.cli.frequencies import frequencies
 from tacit.cli.interrupts import INTERRUPTED, Stopped
@@ -78,7 +79,7 @@ app = typer.Typer(
 _CLASSES: Final[dict[str, type[Helpful]]] = {
     "train": TrainCommand,
     "mean": several(*SEVERAL, numbers=SEVERAL[1:]),
-    "frequencies": several(*FREQUENCY_LISTS),
+    "frequencies": several(*FREQUENCY_LISTS, numbers=FREQUENCY_NUMBERS),
 }
 for _name, _command in COMMANDS.items():
     app.command(_name, cls=_CLASSES.get(_name))(_command)

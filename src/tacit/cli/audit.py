@@ -46,6 +46,7 @@ class AuditFlags:
                     "krr:B": "randomized response on B values",
                     "training": "a whole run with a canary",
                     "aggregate": "a sum of shares of noise",
+                    "bandit": "rewards of a batch",
                 },
                 checked=False,
             ),
@@ -87,7 +88,7 @@ class AuditFlags:
         str | None,
         typer.Option(
             click_type=OneOf(("local", "shuffle", "central"), told={"shuffle": "not for training"}),
-            help="Trust model, for estimators and training: {names}.",
+            help="Trust model, for estimators, bandits and training: {names}.",
             show_default="the first that it is for",
         ),
     ] = None
@@ -132,7 +133,7 @@ class AuditFlags:
         federated = self.trains or (self.mechanism in ESTIMATORS and not summed)
         for name, value, allowed in (
             ("dim", self.dim, federated),
-            ("trust", self.trust, federated),
+            ("trust", self.trust, federated or self.mechanism == "bandit"),
             ("rounds", self.rounds, self.trains),
             ("colluding", self.colluding, summed),
         ):

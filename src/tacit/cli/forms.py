@@ -162,8 +162,8 @@ _ROUND_STATUS: Final = _form(
 _SERVED: Final = _output("Served", **_TRAINED, rounds=int, bytes_up=int, bytes_down=int)
 
 _BUDGETED: Final = {
-    "trust": str, "budget_epsilon": _Number, "budget_delta": float, "noise": str, "anonymity": str,
-    "levels": str,
+    "trust": str, "budget_epsilon": _Number, "budget_delta": float, "parties": int, "colluding": int,
+    "noise": str, "anonymity": str, "levels": str,
 }  # fmt: skip
 
 OUTPUTS: Final[dict[str, Any]] = {
@@ -231,6 +231,15 @@ OUTPUTS: Final[dict[str, Any]] = {
             local_epsilon=_Number, detectable=_Number,
         )),
         lower_bound=_Number,
+    ),
+    "plan frequencies levels": _output(
+        "PlannedLevels", problem=dict[str, Any], target=str,
+        analysts=_list(_form(
+            "PlannedAnalyst", epsilon=float, mse=float, rmse=float, detectable=_Number, guarantee=str,
+            event=dict[str, Any],
+        )),
+        bits_per_client=int, private_bits_per_client=int, random_bits_per_client=float,
+        separate_messages=dict[str, float], guarantee=str,
     ),
     "plan train": _output(
         "PlannedTraining", problem=_form(

@@ -9,7 +9,7 @@ import typer
 
 from tacit.cli.choices import OneOf
 from tacit.cli.files import check_picture
-from tacit.cli.names import RELATIONS, UNITS
+from tacit.cli.names import PARTS, RELATIONS, UNITS
 from tacit.cli.neighbours import neighbours_named
 from tacit.cli.output import JsonFlag, print_json, print_line
 from tacit.cli.several import several
@@ -47,6 +47,13 @@ def create(
             show_default="person, where a column description names the column of persons; else record",
         ),
     ] = None,
+    part: Annotated[
+        str,
+        typer.Option(
+            click_type=OneOf(PARTS, told={"reward": "of a log of rewards, as `tacit bandit run` reads it"}),
+            help="Which part of it is private: {names}.",
+        ),
+    ] = "all",
     label: Annotated[
         str, typer.Option(help="Public name of the data set, for a single ledger.", show_default="none")
     ] = "",
@@ -94,7 +101,7 @@ def create(
         tables = find_tables(silos_from)
         described = tables.described(columns)
         names, person = _silo_names(tables, silo_column, described), described.person
-    relation = neighbours_named(neighbours, unit or ("record" if person is None else "person"))
+    relation = neighbours_named(neighbours, unit or ("record" if person is None else "person"), part)
     if names is not None and label:
         raise ParameterError("label is for a single ledger; in a folder every ledger has its silo's name.")
     if names is None:

@@ -19,6 +19,7 @@ __all__ = [
     "JOB",
     "JOB_DEFAULTS",
     "LEVEL_METHODS",
+    "PARTS",
     "PROJECTIONS",
     "PROTECTED",
     "RADIUS_MODES",
@@ -34,9 +35,10 @@ __all__ = [
 
 RELATIONS: Final = ("replace-one", "add-remove", "zero-out")
 UNITS: Final = ("record", "person", "party")
+PARTS: Final = ("all", "sensitive", "reward", "private")
 RANDOMIZERS: Final = (
     *("general", "2rr", "krr:B", "hadamard", "hadamard:k", "hr:k", "bh:k", "oue:k", "rappor:k", "ss:k"),
-    *("laplace", "privunit:q"),
+    *("rhr:k", "two-level:q", "laplace", "privunit:q"),
 )
 FAIRNESS: Final = ("demographic-parity", "equalized-odds", "equal-opportunity")
 PROTECTED: Final = ("sensitive", "record")
@@ -64,10 +66,12 @@ ATTACKED: Final = (
     *(
         "aggregate",
         "modular-sum",
+        "bandit",
         "bh:k",
         "hr:k",
         "oue:k",
         "rappor:k",
+        "rhr:k",
         "ss:k",
         "coordinate-clipped",
         "binomial",
@@ -85,7 +89,7 @@ ATTACKED: Final = (
     *("top-k", "induced", "quantized", "bitplane", "hadamard", "hemisphere", "local-laplace", "privunit-g"),
     *("privunit", "rotated", "sampled-binary", "sign-vote"),
 )
-FREQUENCY_MECHANISMS: Final = ("bh", "hr", "krr", "oue", "rappor", "ss")
+FREQUENCY_MECHANISMS: Final = ("bh", "hr", "krr", "oue", "rappor", "rhr", "ss")
 PROJECTIONS: Final = ("none", "sum", "clip", "clip-normalize", "simplex")
 ANONYMITIES: Final = ("batch", "action")
 BANDIT_NOISES: Final = ("discrete", "laplace")

@@ -25,10 +25,11 @@ RelationOption = Annotated[
 ]
 
 
-def neighbours_named(relation: str, unit: str = "record") -> Neighbours:
-    """Return the neighbours under a relation, of a unit, both given by name."""
+def neighbours_named(relation: str, unit: str = "record", part: str = "all") -> Neighbours:
+    """Return the neighbours under a relation, of a part of a unit, all given by name."""
     from tacit import privacy
 
     check_choice("neighbours", relation, privacy.Relation)
     check_choice("unit", unit, privacy.Unit)
-    return privacy.Neighbours(privacy.Relation(relation), privacy.Unit(unit))
+    check_choice("part", part, privacy.Part)
+    return privacy.Neighbours(privacy.Relation(relation), privacy.Unit(unit), privacy.Part(part))

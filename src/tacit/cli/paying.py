@@ -106,6 +106,7 @@ def paying_places(
         words += ["--silos-from", *map(str, tables.files)] if tables.together else []
         words += ["--epsilon", "E", "--delta", "D"]
         words += [] if neighbours.unit == "record" else ["--unit", neighbours.unit]
+        words += [] if neighbours.part == "all" else ["--part", neighbours.part]
         warnings.warn(
             f"no ledger counts this answer; `{shlex.join(words)}` sets a limit.",
             PrivacyWarning,

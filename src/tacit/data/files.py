@@ -35,7 +35,9 @@ _NULLABLE: Final = {
 _TEXT = frozenset({"string", "large_string", "string_view"})
 
 
-def read_table(path: Path | str, *, numeric: Collection[str] = ()) -> pd.DataFrame:
+def read_table(
+    path: Path | str, *, numeric: Collection[str] = (), may_be_empty: bool = False
+) -> pd.DataFrame:
     """Read a table from a CSV or Parquet file.
 
     No column of a CSV is looked at as a whole: a cell is its text, without blanks in front, whatever the
@@ -50,10 +52,11 @@ def read_table(path: Path | str, *, numeric: Collection[str] = ()) -> pd.DataFra
             commas, a cell with one comma and no point is a number with a decimal comma.
         numeric: Columns of a CSV to read as numbers at once, which takes less memory: float64, and NaN for a
             cell that is missing or no number. Names of other columns do no harm.
+        may_be_empty: Whether a header without records will do, of a log that nothing was written to yet.
 
     Returns:
-        The table, at least one row and one column; nothing is encoded or filled in. Lines without any cell
-        are left out; in a table of one column they are cells without text.
+        The table, at least one row (unless it may be empty) and one column; nothing is encoded or filled in.
+        Lines without any cell are left out; in a table of one column they are cells without text.
 
     Raises:
         DataError: The file is missing, empty, of another kind, or pyarrow is not installed; or its structure
@@ -63,7 +66,7 @@ def read_table(path: Path | str, *, numeric: Collection[str] = ()) -> pd.DataFra
     path = Path(path)
     check_table_file(path)
     frame = _read_parquet(path) if path.suffix.lower() == PARQUET else csv_frame(path, numeric)
-    if frame.empty:
+    if frame.empty and not (may_be_empty and len(frame.columns)):
         raise DataError(f"{path} holds no records.")
     return frame
 

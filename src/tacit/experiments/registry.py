@@ -17,6 +17,7 @@ from tacit.experiments import (
     dme_linear_regression,
     dme_power_iteration,
     dme_synthetic,
+    frequencies_randomness,
     heavy_tails,
     isrl_insurance,
     isrl_mnist_logistic,
@@ -29,6 +30,7 @@ from tacit.experiments import (
     shuffle_rdp_curves,
     shuffled_gradient,
     shuffled_sco,
+    successive_refinement,
     trust_models,
     vote_knowledge_transfer,
     vote_simulation,
@@ -94,6 +96,8 @@ _RUNS: Mapping[str, Callable[..., Report]] = {
     "trust-models": trust_models.run,
     "heavy-tails": heavy_tails.run,
     "private-bandits": private_bandits.run,
+    "frequencies-randomness": frequencies_randomness.run,
+    "successive-refinement": successive_refinement.run,
 }
 
 EXPERIMENTS = {

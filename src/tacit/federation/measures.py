@@ -18,6 +18,7 @@ from tacit.federation.limits import (
     MOST_STATISTICS,
 )
 from tacit.means import LARGEST_RADIUS, Estimator, ModularSumMean, modular_width
+from tacit.means.additive import is_one_hot
 from tacit.numerics import settle
 from tacit.privacy import (
     Compose,
@@ -53,6 +54,10 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         check_positive("max_radius", self.max_radius)
         if self.max_radius > LARGEST_RADIUS:
             raise ParameterError(f"max_radius must be at most 2**100, got {self.max_radius!r}.")
+        if is_one_hot(self.estimator) and self.max_radius > 1:
+            raise ParameterError(
+                f"max_radius must be at most 1 for one-hot rows, which are as long, got {self.max_radius!r}."
+            )
         if self.estimator.refuses and self.estimator.private:
             raise ParameterError(
                 "on_violation must be 'clip' in a step with privacy: a silo that refuses a row tells of it."

@@ -173,8 +173,8 @@ class SameInTurn:
 
 def check_participation(given: object) -> None:
     """Refuse what is no `Participation`, and say what it lacks."""
-    if not isinstance(given, Participation):
-        lacks = ", ".join(name for name in ("uniform", "fewest", "silos") if not hasattr(given, name))
+    lacks = ", ".join(name for name in ("uniform", "fewest", "silos") if not hasattr(given, name))
+    if lacks:
         raise ParameterError(
             f"participation must be a Participation, got {type(given).__name__}, which lacks {lacks}."
         )

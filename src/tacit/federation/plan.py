@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
@@ -32,9 +33,10 @@ PLAN_VERSION = 4
 
 _LONGEST_ENCODING = 64
 _LONGEST_REASON = 300  # a parser quotes names of any length
+_MOST_EVENTS = 64  # a federation of many sizes must not fill the memory
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """All rounds of a run, in order. Public, versioned, and the only thing a silo agrees to.
 
     Attributes:
@@ -130,12 +132,14 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 f"{shown((self.n_min, self.colluding))}."
             )
 
-    @property
+    # Every silo of a process asks for what follows, several times a run: it is worked out once for a plan.
+
+    @cached_property
     def _groups(self) -> list[tuple[tuple[tuple[AnyStep, int], ...], int]]:
         """What is asked in turn, and how often; a kind in no group is asked in one turn."""
         return [(one.steps, n) if isinstance(one, Group) else (((one, n),), 1) for one, n in self.steps]
 
-    @property
+    @cached_property
     def kinds(self) -> tuple[tuple[AnyStep, int], ...]:
         """All kinds of rounds with how often each is asked in the whole run, the first asked first."""
         return tuple((step, count * turns) for steps, turns in self._groups for step, count in steps)
@@ -155,7 +159,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """Whether a step uses a part of the units, which the silo draws."""
         return any(not isinstance(step.batch, Full) for step, _ in self.kinds)
 
-    @property
+    @cached_property
     def exact(self) -> bool:
         """Whether all noise is sampled exactly: prices take floats for real numbers."""
         return all(measure.estimator.exact for step, _ in self.kinds for measure in step.measures)
@@ -191,6 +195,21 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             ParameterError: A batch exceeds a silo, a walk takes too long, disjoint batches use more units
                 than there are, or a kind of batch has no price under these neighbours.
         """
+        asked = (tuple(sizes), trust)
+        if asked not in self._events:
+            found = self._event(sizes, trust)
+            if len(self._events) >= _MOST_EVENTS:
+                self._events.clear()
+            self._events[asked] = found
+        return self._events[asked]
+
+    @cached_property
+    def _events(self) -> dict[tuple[tuple[int, ...], TrustModel], Event]:
+        """What the plan costs, where somebody has asked."""
+        return {}
+
+    def _event(self, sizes: Sequence[int], trust: TrustModel) -> Event:
+        """Return what the whole plan costs, as `event` says."""
         self.check_sizes(sizes)
         again, once = [], []
         for (one, _), (steps, turns) in zip(self.steps, self._groups, strict=True):
@@ -322,6 +341,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     def digest(self) -> bytes:
         """Return 32 bytes that identify the plan."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> bytes:
         return hashlib.blake2b(msgspec.json.encode(self), digest_size=32).digest()
 
     def to_toml(self) -> str:

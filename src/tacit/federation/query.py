@@ -22,6 +22,7 @@ __all__ = [
     "Ask",
     "ConvexStatistic",
     "FusedStatistic",
+    "OneHotStatistic",
     "PublicStatistic",
     "Query",
     "ScaledStatistic",
@@ -251,6 +252,17 @@ class AcuteStatistic(Protocol):
     """
 
     acute: bool
+
+
+@runtime_checkable
+class OneHotStatistic(Protocol):
+    """A statistic whose rows are one-hot, or zero: of length 1 in one coordinate, and nothing elsewhere.
+
+    Attributes:
+        one_hot: Whether that holds of all units that there could be, exactly.
+    """
+
+    one_hot: bool
 
 
 @runtime_checkable

@@ -119,6 +119,7 @@ class Silo:
             simulated=not is_secure(self._rng),
         )
         self._run: AcceptedRun | None = None
+        self._checked: Plan | None = None
         # One answer at a time: two threads that both find a step unanswered would answer it at two points.
         self._lock = Lock()
 
@@ -150,7 +151,9 @@ class Silo:
     def consider(self, plan: Plan, *, run: str = "run", budget: PrivacyBudget | None = None) -> Guarantee:
         """Check and price a whole plan as `accept` does, and reserve nothing."""
         check_name("run", run)
-        self._check_plan(plan)
+        if plan is not self._checked:  # what is accepted has most often been considered just before
+            self._check_plan(plan)
+            self._checked = plan
         return self._owner.price(plan, self.size, run=run, budget=budget)
 
     def alone(self, plan: Plan) -> Guarantee:

@@ -17,6 +17,8 @@ __all__ = ["Band", "bernstein_radius", "binomial_limits", "log_inverse"]
 
 _ROWS = "the frequencies of the rows, and of the distribution that independent rows come from"
 
+_ALL = "the frequencies of all rows"
+
 
 @dataclass(frozen=True, eq=False)
 class Band:
@@ -38,6 +40,23 @@ class Band:
     def inside(cls, lower: Array, upper: Array, confidence: float, covers: str = _ROWS) -> Self:
         """Cut intervals to [0, 1], where frequencies are."""
         return cls(np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0), confidence, covers)
+
+    def of_all(self, rows: int, values: int, confidence: float) -> Band:
+        """Return intervals of the frequencies of all rows from those of the rows that were dealt at random.
+
+        Args:
+            rows: How many were dealt; these are the ones that this band is about.
+            values: The most values that all rows hold.
+            confidence: That no value's number of dealt rows misleads; what it leaves adds to what this band
+                leaves.
+        """
+        # How many of a value's rows were dealt is hypergeometric: a sum of independent bits, as all zeros of
+        # its generating function are real. A value without rows has none among the dealt ones.
+        low = np.maximum(np.ceil(rows * self.lower - 1e-6).astype(np.int64), 0)
+        high = np.minimum(np.floor(rows * self.upper + 1e-6).astype(np.int64), rows)
+        lower, _ = binomial_limits(low, rows, confidence, intervals=values)
+        _, upper = binomial_limits(high, rows, confidence, intervals=values)
+        return Band.inside(lower, upper, self.confidence + confidence - 1, _ALL)
 
     @property
     def intervals(self) -> Array:

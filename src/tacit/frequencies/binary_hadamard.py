@@ -129,8 +129,8 @@ class BinaryHadamard(SymbolOracle, frozen=True, kw_only=True, tag="bh", dict=Tru
             ParameterError: Columns by place of which one has no answer: fewer clients than columns.
         """
         answers = self._counts(counts).reshape(-1, 2)[-self.groups :]
-        if self._support is not None and self.assignment == "random":
-            return self._support.estimate(self._agreeing(counts), counts.n)
+        if self.support is not None and self.assignment == "random":
+            return self.support.estimate(self._agreeing(counts), counts.n)
         found = np.zeros(self.dim)
         of_column = answers.sum(axis=1)
         if self.assignment == "blocks":
@@ -174,9 +174,9 @@ class BinaryHadamard(SymbolOracle, frozen=True, kw_only=True, tag="bh", dict=Tru
 
     def band(self, counts: Counts, confidence: float = 0.95) -> Band:
         """Return intervals for all values at once: binomial, or Bernstein's where answers are skewed."""
-        if self._support is not None and self.assignment == "random":
+        if self.support is not None and self.assignment == "random":
             self._counts(counts)
-            return self._support.band(self._agreeing(counts), counts.n, confidence)
+            return self.support.band(self._agreeing(counts), counts.n, confidence)
         estimate, logs = self.estimate(counts), log_inverse(confidence, self.k)
         ends = self._scale * np.abs(np.array([0.0, 1.0]) - self._middle)
         if self.assignment == "random":
@@ -277,7 +277,7 @@ class BinaryHadamard(SymbolOracle, frozen=True, kw_only=True, tag="bh", dict=Tru
         return self._scale**2 * (one * (1 - self._middle) ** 2 + (1 - one) * self._middle**2)
 
     @cached_property
-    def _support(self) -> Support | None:
+    def support(self) -> Support | None:
         """How likely an answer agrees with a value; None where agreeing is not all that counts."""
         if not self.response.symmetric:
             return None

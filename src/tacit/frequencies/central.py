@@ -23,10 +23,10 @@ from tacit.mechanisms import (
 from tacit.numerics import Array, settle
 from tacit.privacy import DiscreteGaussian, DiscreteLaplace, Event, Neighbours, PrivacyBudget, calibrate
 
-__all__ = ["NoisyHistogram"]
+__all__ = ["ROWS", "NoisyHistogram"]
 
 _RECORDS = Neighbours()
-_ROWS = "the frequencies of the rows"
+ROWS = "the frequencies of the rows"
 _MOST_SURE = 1 - 1e-9  # up to which quantiles of the noise are known
 
 
@@ -133,4 +133,4 @@ class NoisyHistogram:
         quantile = discrete_gaussian_sum_quantile if self.gaussian else discrete_laplace_sum_quantile
         reach = quantile(self.scale, one)
         seen = np.asarray(counts)
-        return Band.inside((seen - reach) / n, (seen + reach) / n, confidence, _ROWS)
+        return Band.inside((seen - reach) / n, (seen + reach) / n, confidence, ROWS)

@@ -14,6 +14,7 @@ from tacit.frequencies.binary_hadamard import BinaryHadamard
 from tacit.frequencies.hadamard import HadamardResponse
 from tacit.frequencies.kary import KaryResponse
 from tacit.frequencies.oracle import MOST_VALUES, FrequencyOracle, least_private
+from tacit.frequencies.recoverable import RecoverableHadamard
 from tacit.frequencies.sets import SetOracle, SubsetSelection, UnaryEncoding
 from tacit.mechanisms import HIGHEST_LEVEL
 from tacit.privacy import Neighbours, PrivacyBudget, TrustModel
@@ -26,6 +27,7 @@ MECHANISMS: Final = {
     "krr": "k-ary randomized response: the value or another",
     "oue": "optimised unary encoding: one bit a value",
     "rappor": "symmetric unary encoding: one bit a value",
+    "rhr": "recoverable Hadamard response: one symbol, which its key undoes",
     "ss": "subset selection: a set of values",
 }
 """Names of mechanisms, each with what a message is."""
@@ -41,15 +43,21 @@ class MechanismChoice:
         name: One of `MECHANISMS`.
         oracle: The mechanism.
         mse: Exact mean squared l2 error, before any projection.
-        random_bits: Fair bits that a client needs on average, at least.
-        message_bits: Bits of a message.
     """
 
     name: str
     oracle: FrequencyOracle
     mse: float
-    random_bits: float
-    message_bits: int
+
+    @property
+    def random_bits(self) -> float:
+        """Fair bits that a client needs on average, at least."""
+        return self.oracle.entropy_bits
+
+    @property
+    def message_bits(self) -> int:
+        """Bits of a message."""
+        return self.oracle.message_bits
 
     @property
     def rmse(self) -> float:
@@ -94,6 +102,7 @@ def make_oracle(
         "krr": lambda: KaryResponse(k=k, epsilon=epsilon),
         "oue": lambda: UnaryEncoding(k=k, epsilon=epsilon),
         "rappor": lambda: UnaryEncoding(k=k, epsilon=epsilon, symmetric=True),
+        "rhr": lambda: RecoverableHadamard(k=k, epsilon=epsilon),
         "ss": lambda: SubsetSelection(k=k, epsilon=epsilon),
     }
     return made[name]()
@@ -144,7 +153,7 @@ def choose_mechanism(
         >>> [one.name for one in choose_mechanism(1000, 1.0, 100_000)][:3]
         ['ss', 'oue', 'rappor']
         >>> [one.name for one in choose_mechanism(1000, 1.0, 100_000, max_message_bits=16)]
-        ['bh', 'hr', 'krr']
+        ['bh', 'rhr', 'hr', 'krr']
         >>> choose_mechanism(4, 3.0, 100_000)[0].name
         'krr'
     """
@@ -154,6 +163,8 @@ def choose_mechanism(
         check_positive("max_random_bits", max_random_bits)
     if max_message_bits is not None:
         check_count("max_message_bits", max_message_bits)
+    most_bits, most_random = max_message_bits or math.inf, max_random_bits or math.inf
+    too_many = max_draws is not None and n * k > max_draws
     by_place = independent and trust == TrustModel.LOCAL
     found = []
     for name in MECHANISMS if mechanisms is None else mechanisms:
@@ -162,27 +173,15 @@ def choose_mechanism(
             return make_oracle(name, k, level, random_bits=max_random_bits, independent=by_place)
 
         oracle = at(min(budget.epsilon, HIGHEST_LEVEL))
-        oracle.event(n, trust, neighbours)
-        if isinstance(oracle, SetOracle) and max_draws is not None and n * k > max_draws:
-            continue
-        if max_message_bits is not None and oracle.message_bits > max_message_bits:
+        oracle.event(n, trust, neighbours)  # refuses trust models in which no client randomises
+        # A higher level makes no message shorter, and it is not searched for in vain.
+        if oracle.message_bits > most_bits or (too_many and isinstance(oracle, SetOracle)):
             continue
         if trust == TrustModel.SHUFFLE:
             oracle = least_private(at, budget, n=n, trust=trust, neighbours=neighbours)
-        if max_random_bits is not None and oracle.entropy_bits > max_random_bits:
-            continue
-        if max_message_bits is not None and oracle.message_bits > max_message_bits:
-            continue
-        mse = oracle.mse(n, p) if independent else oracle.frequency_mse(n, p)
-        found.append(
-            MechanismChoice(
-                name=name,
-                oracle=oracle,
-                mse=mse,
-                random_bits=oracle.entropy_bits,
-                message_bits=oracle.message_bits,
-            )
-        )
+        if oracle.message_bits <= most_bits and oracle.entropy_bits <= most_random:
+            mse = oracle.mse(n, p) if independent else oracle.frequency_mse(n, p)
+            found.append(MechanismChoice(name=name, oracle=oracle, mse=mse))
     if not found:
         raise BudgetError(
             f"no mechanism keeps to max_random_bits={max_random_bits}, max_message_bits={max_message_bits} "

@@ -32,7 +32,7 @@ class HeavyHitters:
         covers: What the frequencies are of.
     """
 
-    values: IntArray
+    values: IntArray | npt.NDArray[np.uint64]
     estimates: Array
     lower: Array
     upper: Array

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tacit.errors import ParameterError
+from tacit.errors import ParameterError, check_count
 from tacit.frequencies.counts import as_shares
 from tacit.numerics import Array, IntArray, as_floats
 
-__all__ = ["KeyedMechanism", "column_sum_test", "entropy_bits_of"]
+__all__ = ["KeyedMechanism", "as_table", "column_sum_test", "entropy_bits_of"]
 
 _MOST_ENTRIES = 10**7
 
@@ -32,6 +32,17 @@ def entropy_bits_of(pmf: npt.ArrayLike) -> float:
     return float(-(p @ np.log2(p))) + 0.0
 
 
+def as_table(name: str, numbers: npt.ArrayLike) -> IntArray:
+    """Read whole numbers of any shape; raises ParameterError for anything else, also for ragged rows."""
+    try:
+        array = np.asarray(numbers)
+    except ValueError:
+        array = np.empty(0)
+    if array.dtype.kind not in "iu":
+        raise ParameterError(f"{name} must be whole numbers in rows of one length.")
+    return array
+
+
 def column_sum_test(channel: npt.ArrayLike) -> bool:
     """Whether each message has probabilities that add up to at most 1 over all values.
 
@@ -45,8 +56,8 @@ def column_sum_test(channel: npt.ArrayLike) -> bool:
         (True, False)
     """
     table = as_floats("channel", channel)
-    if table.ndim != 2:
-        raise ParameterError(f"channel must have shape (k, M), got {table.shape}.")
+    if table.ndim != 2 or not (table.size and table.min() >= 0 and np.allclose(table.sum(axis=1), 1)):
+        raise ParameterError(f"channel must be laws of shape (k, M), got shape {table.shape}.")
     return bool(table.sum(axis=0).max() <= 1 + 1e-12)
 
 
@@ -74,8 +85,8 @@ class KeyedMechanism:
     pmf: npt.ArrayLike
 
     def __post_init__(self) -> None:
-        table = np.asarray(self.table)
-        if table.dtype.kind not in "iu" or table.ndim != 2 or 0 in table.shape or int(table.min()) < 0:
+        table = as_table("table", self.table)
+        if table.ndim != 2 or 0 in table.shape or int(table.min()) < 0:
             raise ParameterError("table must be whole numbers >= 0 of shape (k, m).")
         if table.shape[0] * max(table.shape[1], int(table.max()) + 1) > _MOST_ENTRIES:
             raise ParameterError(f"table and channel must have at most {_MOST_ENTRIES} entries.")
@@ -129,7 +140,7 @@ class KeyedMechanism:
             raise ParameterError("a key is reduced of a recoverable mechanism with a finite level only.")
         pmf = np.asarray(self.pmf)
         reached = self.table[:, int(np.argmax(pmf))]
-        y = int(reached[0]) if message is None else message
+        y = int(reached[0]) if message is None else check_count("message", message, low=0)
         if y not in reached:
             raise ParameterError(f"message must be one that the likeliest key leads to, got {message!r}.")
         unused = ~np.any(self.table == y, axis=0)

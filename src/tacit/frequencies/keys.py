@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from tacit.errors import ParameterError, check_count, check_non_negative
-from tacit.frequencies.secrets import OneTimeKeys
+from tacit.frequencies.secrets import OneTimeKeys, law_digest
 from tacit.mechanisms import check_level, lie_threshold, sampled_level
 from tacit.mechanisms.bernoulli import draw_words
 from tacit.numerics import Array, IntArray, m_sequence_support
@@ -163,11 +163,11 @@ class KeyLaw:
     def __post_init__(self) -> None:
         check_count("size", self.size, low=2, high=2**31)
         check_level("epsilon", self.epsilon)
-        heavy = np.asarray(self.heavy, dtype=np.int64)
-        inside = heavy.ndim == 1 and 0 < heavy.size < self.size
+        heavy = np.asarray(self.heavy)
+        inside = heavy.dtype.kind in "iu" and heavy.ndim == 1 and 0 < heavy.size < self.size
         if not (inside and heavy[0] >= 0 and heavy[-1] < self.size and np.all(np.diff(heavy) > 0)):
             raise ParameterError(f"heavy must be some, not all, of {self.size} keys, increasing.")
-        object.__setattr__(self, "heavy", heavy)
+        object.__setattr__(self, "heavy", heavy.astype(np.int64))
 
     @property
     def _share(self) -> Fraction:
@@ -205,6 +205,11 @@ class KeyLaw:
         return two_level_entropy(self.size, self.heavy.size, self.level)
 
     @cached_property
+    def digest(self) -> bytes:
+        """Names the law on its keys."""
+        return law_digest(f"{self.size} {self.epsilon!r}", self.heavy.astype("<i8").tobytes())
+
+    @cached_property
     def _light(self) -> IntArray:
         return np.setdiff1d(np.arange(self.size), self.heavy)
 
@@ -226,7 +231,7 @@ class KeyLaw:
         # Both are drawn for everybody, so that how many numbers are used tells nothing.
         likely = self.heavy[rng.integers(0, self.heavy.size, size=n)]
         other = self._light[rng.integers(0, self.size - self.heavy.size, size=n)]
-        return OneTimeKeys(np.where(light, other, likely), self.size)
+        return OneTimeKeys(np.where(light, other, likely), self.size, law=self.digest, fresh=True)
 
 
 @lru_cache(maxsize=64)

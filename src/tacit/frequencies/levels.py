@@ -12,11 +12,12 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from tacit.errors import ParameterError, check_count
+from tacit.errors import ParameterError, check_count, check_probability
 from tacit.frequencies.bands import Band
 from tacit.frequencies.binary_hadamard import BinaryHadamard
-from tacit.frequencies.secrets import OneTimeKeys
-from tacit.mechanisms import lie_threshold, whole_values
+from tacit.frequencies.oracle import check_replaced
+from tacit.frequencies.secrets import OneTimeKeys, check_keys, law_digest
+from tacit.mechanisms import check_level, lie_threshold, whole_values
 from tacit.mechanisms.bernoulli import draw_words
 from tacit.numerics import Array, IntArray, binary_entropy
 from tacit.privacy import Compose, Event, Guarantee, Neighbours, PureDP, guarantee
@@ -64,7 +65,7 @@ class LevelledHadamard:
     epsilons: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        levels = tuple(self.epsilons)
+        levels = _many("epsilons", self.epsilons)
         if not 1 <= len(levels) <= MOST_ANALYSTS:
             raise ParameterError(f"epsilons must be 1 to {MOST_ANALYSTS} levels, got {len(levels)}.")
         oracles = tuple(BinaryHadamard(k=self.k, epsilon=level) for level in levels)
@@ -83,7 +84,8 @@ class LevelledHadamard:
         Raises:
             ParameterError: Two are equal, or one is out of range.
         """
-        return cls(k, tuple(sorted(levels, reverse=True)))
+        numbers = [check_level("levels", level) for level in _many("levels", levels)]
+        return cls(k, tuple(sorted(numbers, reverse=True)))
 
     @cached_property
     def oracles(self) -> tuple[BinaryHadamard, ...]:
@@ -160,12 +162,14 @@ class LevelledHadamard:
         columns = rng.integers(1, dim, size=held.size)
         inside = (np.bitwise_count(held & columns) & 1) ^ 1
         flips = np.array(
-            [draw_words(held.size, rng) < np.uint64(word) for word in self._law[0]], dtype=np.int64
+            [draw_words(held.size, rng) < np.uint64(word) for word in self._law[0]], dtype=np.uint8
         ).reshape(-1, held.size)
         # The key of an analyst is the sum of all flips after its own.
         later = np.bitwise_xor.accumulate(flips[::-1])[::-1]
-        keys = tuple(OneTimeKeys(later[j + 1], 2, fresh=False) for j in range(len(flips) - 1))
-        messages = 2 * columns + (inside ^ later[0])
+        keys = tuple(
+            OneTimeKeys(later[j + 1], 2, law=self.key_digest(j)) for j in range(len(self.epsilons) - 1)
+        )
+        messages = 2 * columns + (inside.astype(np.int64) ^ later[0])
         flips[:], later[:] = 0, 0
         return messages, keys
 
@@ -183,13 +187,19 @@ class LevelledHadamard:
         """
         j = check_count("analyst", analyst, low=0, high=len(self.epsilons) - 1)
         symbols = whole_values("messages", messages, self.oracles[j].outcomes)
+        if symbols.ndim != 1:
+            raise ParameterError(f"messages must have shape (n,), got {symbols.shape}.")
+        if symbols.size and symbols.min() < 2:
+            raise ParameterError("a message is about column 0, which nobody uses.")
         if (key is None) is not (j == len(self.epsilons) - 1):
             raise ParameterError("key must be given to every analyst but the last one, who has none.")
         if key is None:
             return symbols
-        if key.size != 2:
-            raise ParameterError(f"key must be of one bit a client, got {key.size} kinds.")
-        return np.asarray(symbols ^ key.read(symbols.size))
+        return np.asarray(symbols ^ check_keys(key, 2, self.key_digest(j)).read(symbols.size))
+
+    def key_digest(self, analyst: int) -> bytes:
+        """Name the keys of an analyst, so that no other one, and no other scheme, takes them for its own."""
+        return law_digest(f"{self!r} {analyst}")
 
     def coalition_level(self, members: Collection[int]) -> float:
         """Return the pure level of all that some analysts see together: that of the most trusted one.
@@ -201,6 +211,7 @@ class LevelledHadamard:
 
     def event(self, members: Collection[int], neighbours: Neighbours = _RECORDS) -> Event:
         """Return what a coalition learns; see `coalition_level`."""
+        check_replaced(neighbours)
         return PureDP(self.coalition_level(members), neighbours)
 
     def price(
@@ -216,7 +227,7 @@ class LevelledHadamard:
         return guarantee(
             self.event(members, neighbours),
             0.0,
-            observer=_observer(members),
+            observer=_observer(members, len(self.epsilons)),
             assumptions=("keys reach the analysts that they are for, and nobody else",),
             simulated=simulated,
         )
@@ -267,8 +278,24 @@ class SeparateLevels:
         """Return the pure level of some analysts together: the sum of theirs; 0 for nobody."""
         return math.fsum(self.oracles[j].level for j in _members(members, len(self.epsilons)))
 
+    def price(
+        self, members: Collection[int], *, neighbours: Neighbours = _RECORDS, simulated: bool = False
+    ) -> Guarantee:
+        """Return the guarantee against analysts who pool their messages; see `LevelledHadamard.price`."""
+        event, chosen = self.event(members, neighbours), _members(members, len(self.epsilons))
+        names = ", ".join(map(str, chosen))
+        who = f"analyst {names}" if len(chosen) == 1 else f"the coalition of analysts {names}"
+        return guarantee(
+            event,
+            0.0,
+            observer=f"{who}, with every message to its members,",
+            assumptions=("messages reach the analysts that they are for, and nobody else",),
+            simulated=simulated,
+        )
+
     def event(self, members: Collection[int], neighbours: Neighbours = _RECORDS) -> Event:
         """Return what a coalition of at least one analyst learns."""
+        check_replaced(neighbours)
         chosen = _members(members, len(self.epsilons))
         if not chosen:
             raise ParameterError("members must be at least one analyst: an outsider sees no message.")
@@ -325,10 +352,9 @@ def estimate_levels(
     """
     if np.size(np.asarray(values)) == 0:
         raise ParameterError("values must be at least one, got none.")
-    if not 0 < confidence < 1:
-        raise ParameterError(f"confidence must be in (0, 1), got {confidence!r}.")
+    check_probability("confidence", confidence, low_open=True, high_open=True)
     prices = [
-        scheme.price([j], neighbours=neighbours, simulated=not is_secure(rng))
+        scheme.price(range(j, len(scheme.epsilons)), neighbours=neighbours, simulated=not is_secure(rng))
         for j in range(len(scheme.epsilons))
     ]
     messages, keys = scheme.publish(values, rng)
@@ -360,15 +386,30 @@ def _estimate_of(
     )
 
 
+def _many(name: str, levels: Iterable[float]) -> tuple[float, ...]:
+    """Return levels one by one."""
+    try:
+        return tuple(levels)
+    except TypeError:
+        raise ParameterError(f"{name} must be several levels, got {levels!r}.") from None
+
+
 def _members(members: Collection[int], analysts: int) -> Sequence[int]:
     """Return analysts, each once."""
+    if not isinstance(members, Collection):
+        raise ParameterError(f"members must be several analysts, got {members!r}.")
     return sorted({check_count("members", j, low=0, high=analysts - 1) for j in members})
 
 
-def _observer(members: Collection[int]) -> str:
+def _observer(members: Collection[int], analysts: int) -> str:
     """Return who a coalition is."""
-    if not members:
+    chosen = _members(members, analysts)
+    if not chosen:
         return "an observer of all public messages"
-    names = ", ".join(str(j) for j in sorted(set(members)))
-    who = f"analyst {names}" if len(set(members)) == 1 else f"the coalition of analysts {names}"
-    return f"{who}, with all public messages and its keys,"
+    if len(chosen) == 1:
+        who = f"analyst {chosen[0]}"
+    elif chosen == list(range(chosen[0], analysts)):
+        who = f"analyst {chosen[0]}, alone or together with all less trusted ones"
+    else:
+        who = f"the coalition of analysts {', '.join(map(str, chosen))}"
+    return f"{who}, with all public messages and keys of its own,"

@@ -13,11 +13,22 @@ import numpy.typing as npt
 from tacit.errors import BudgetError, ParameterError, check_count
 from tacit.frequencies.bands import Band
 from tacit.frequencies.counts import Counts, as_shares
+from tacit.frequencies.support import Support
 from tacit.mechanisms import HIGHEST_LEVEL, check_level, whole_values
 from tacit.numerics import Array, IntArray, settle
-from tacit.privacy import Event, Neighbours, PrivacyBudget, PureDP, Shuffled, TrustModel, calibrate, meets
+from tacit.privacy import (
+    Event,
+    Neighbours,
+    PrivacyBudget,
+    PureDP,
+    Relation,
+    Shuffled,
+    TrustModel,
+    calibrate,
+    meets,
+)
 
-__all__ = ["MOST_ENTRIES", "MOST_VALUES", "FrequencyOracle"]
+__all__ = ["MOST_ENTRIES", "MOST_VALUES", "FrequencyOracle", "check_replaced", "least_private"]
 
 MOST_VALUES = 2**24 - 1
 """The largest domain whose counts are kept in memory: one more than it has is still transformed at once."""
@@ -205,6 +216,11 @@ class FrequencyOracle(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     # What follows.
 
+    @property
+    def support(self) -> Support | None:
+        """How likely a message supports a value; None where supporting is not all that counts."""
+        return None
+
     def encode(self, values: npt.ArrayLike, rng: np.random.Generator, *, first: int = 0) -> Array:
         """Randomise the values of clients, each by itself.
 
@@ -277,9 +293,10 @@ class FrequencyOracle(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Return what an observer learns: of a message with its sender, or of n shuffled messages.
 
         Raises:
-            ParameterError: A trust model in which no client randomises, or columns that are assigned by
-                place, which a shuffler would have to tell.
+            ParameterError: A trust model in which no client randomises, columns that are assigned by place,
+                which a shuffler would have to tell, or neighbours other than replace-one.
         """
+        check_replaced(neighbours)
         if trust == TrustModel.LOCAL:
             return PureDP(self.level, neighbours)
         if trust == TrustModel.SHUFFLE:
@@ -358,6 +375,15 @@ class FrequencyOracle(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 f"a channel matrix has at most {MOST_ENTRIES} entries, got {self.k} values of "
                 f"{messages} messages."
             )
+
+
+def check_replaced(neighbours: Neighbours) -> None:
+    """Refuse neighbours other than by replacement: who sees messages sees how many there are."""
+    if type(neighbours) is not Neighbours or neighbours.relation is not Relation.REPLACE_ONE:
+        raise ParameterError(
+            "neighbours must be replace-one for frequencies, whose number of messages is public, got "
+            f"{neighbours!s}."
+        )
 
 
 Oracle = TypeVar("Oracle", bound=FrequencyOracle)

@@ -13,7 +13,8 @@ from tacit.errors import ParameterError, check_count
 from tacit.frequencies.bands import Band, bernstein_radius, binomial_limits, log_inverse
 from tacit.frequencies.counts import Counts, as_shares
 from tacit.frequencies.keys import KeyLaw, flat_heavy_set, minimum_entropy_key
-from tacit.frequencies.secrets import OneTimeKeys
+from tacit.frequencies.oracle import check_replaced
+from tacit.frequencies.secrets import OneTimeKeys, check_keys
 from tacit.frequencies.symbols import SymbolOracle
 from tacit.mechanisms import whole_values
 from tacit.numerics import Array, IntArray, hadamard_blocks, m_sequence_support
@@ -47,9 +48,9 @@ class RecoverableOracle(SymbolOracle, frozen=True, kw_only=True, dict=True):
         return KeyLaw(self.outcomes, self.heavy, self.epsilon)
 
     @property
+    @abstractmethod
     def name(self) -> str:
-        """No law of its own behind a shuffler."""
-        return "general"
+        """How the law of a message is known to who has no key."""
 
     @property
     def level(self) -> float:
@@ -121,7 +122,11 @@ class RecoverableOracle(SymbolOracle, frozen=True, kw_only=True, dict=True):
             with_keys: Whether the observer holds the client's key.
             neighbours: A replace-one relation.
             simulated: Whether the keys came from a seeded stream.
+
+        Raises:
+            ParameterError: Another relation: how many messages there are is public.
         """
+        check_replaced(neighbours)
         if with_keys:
             event: NonPrivate | PureDP = NonPrivate(neighbours)
             observer = "who holds the keys beside the messages"
@@ -154,8 +159,7 @@ class RecoverableOracle(SymbolOracle, frozen=True, kw_only=True, dict=True):
         return np.arange(self.k) // self.shape[1]
 
     def _check_keys(self, keys: OneTimeKeys) -> None:
-        if keys.size != self.outcomes:
-            raise ParameterError(f"keys must be of {self.outcomes} kinds, got {keys.size}.")
+        check_keys(keys, self.outcomes, self.key_law.digest)
 
     def _shifted(self, symbols: IntArray, keys: IntArray, sign: int) -> IntArray:
         """Add or take off keys, block by block number and place by place."""
@@ -197,10 +201,18 @@ class CyclicResponse(RecoverableOracle, frozen=True, kw_only=True, tag="cyclic",
         """One block of k places."""
         return 1, self.k
 
+    def _check(self) -> None:
+        check_count("k", self.k, low=2, high=2**20)
+
     @cached_property
     def heavy(self) -> IntArray:
         """Likely keys."""
         return np.array(flat_heavy_set(self.k, minimum_entropy_key(self.k, self.epsilon)))
+
+    @property
+    def name(self) -> str:
+        """Two levels: as many messages are likely for a value as keys are."""
+        return f"two-level:{minimum_entropy_key(self.k, self.epsilon) / self.k!r}"
 
     @property
     def spectral_gap(self) -> float:
@@ -262,6 +274,11 @@ class RecoverableHadamard(RecoverableOracle, frozen=True, kw_only=True, tag="rhr
     """
 
     code: ClassVar[int] = 7
+
+    @property
+    def name(self) -> str:
+        """The law of a message."""
+        return f"rhr:{self.k}"
 
     @cached_property
     def shape(self) -> tuple[int, int]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+import threading
 from typing import NoReturn, Self
 
 import numpy as np
@@ -12,7 +15,38 @@ from tacit.mechanisms import whole_values
 from tacit.numerics import IntArray
 from tacit.randomness import SecretStateError
 
-__all__ = ["OneTimeKeys"]
+__all__ = ["OneTimeKeys", "check_keys", "law_digest"]
+
+_DIGEST = 8
+
+
+def law_digest(*facts: str | bytes) -> bytes:
+    """Return 8 bytes that name the law of keys by its public facts."""
+    parts = [fact.encode() if isinstance(fact, str) else fact for fact in facts]
+    return hashlib.blake2b(b"tacit keys 1\0" + b"\0".join(parts), digest_size=_DIGEST).digest()
+
+
+def check_keys(keys: object, size: int, law: bytes) -> OneTimeKeys:
+    """Return the keys of a law; refuse others, also those of another level.
+
+    Args:
+        keys: From anybody.
+        size: Number of keys that are possible.
+        law: Its `law_digest`.
+
+    Raises:
+        ParameterError: They are other ones.
+    """
+    if not isinstance(keys, OneTimeKeys):
+        raise ParameterError(f"keys must be OneTimeKeys, got {type(keys).__name__}.")
+    if keys.size != size:
+        raise ParameterError(f"keys must be of {size} kinds, got {keys.size}.")
+    if keys.law != law:
+        raise ParameterError(
+            "keys must be drawn for this mechanism at its level, or for this analyst; these are of another "
+            "law, and would hide less than is stated."
+        )
+    return keys
 
 
 class OneTimeKeys:
@@ -24,28 +58,34 @@ class OneTimeKeys:
 
     Args:
         symbols: Shape (n,), whole numbers from 0 to `size` - 1; copied.
-        size: Number of keys that are possible, >= 2.
-        fresh: Whether they may still hide a message. Those of a holder may not.
+        size: Number of keys that are possible, from 2 to 2**63 - 1.
+        law: What they were drawn by, as its digest: a mechanism refuses keys of any other law.
+        fresh: Whether they may still hide a message: only those may that `draw_keys` has just drawn.
 
     Raises:
         ParameterError: A key is out of range.
 
     Example:
-        >>> keys = OneTimeKeys(np.array([3, 0]), 5)
+        >>> from tacit.frequencies import CyclicResponse
+        >>> keys = CyclicResponse(k=5, epsilon=1.0).draw_keys(2, np.random.default_rng(0))
         >>> keys, len(keys.to_bytes())
-        (OneTimeKeys(2 secret keys), 1)
+        (OneTimeKeys(2 secret keys), 9)
         >>> keys.wipe()
     """
 
-    __slots__ = ("_fresh", "_symbols", "size")
+    __slots__ = ("_fresh", "_lock", "_process", "_symbols", "law", "size")
 
-    def __init__(self, symbols: npt.ArrayLike, size: int, *, fresh: bool = True) -> None:
-        self.size = check_count("size", size, low=2)
+    def __init__(
+        self, symbols: npt.ArrayLike, size: int, *, law: bytes = bytes(_DIGEST), fresh: bool = False
+    ) -> None:
+        self.size = check_count("size", size, low=2, high=2**63 - 1)
+        self.law = law
         held = whole_values("symbols", symbols, self.size)
         if held.ndim != 1:
             raise ParameterError(f"symbols must have shape (n,), got {held.shape}.")
         self._symbols: IntArray | None = held.copy()
         self._fresh = fresh
+        self._lock, self._process = threading.Lock(), os.getpid()
 
     def __len__(self) -> int:
         return self.read().size
@@ -62,6 +102,9 @@ class OneTimeKeys:
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         self._refuse(protocol)
+
+    def __getstate__(self) -> NoReturn:
+        self._refuse()
 
     def __copy__(self) -> NoReturn:
         self._refuse()
@@ -80,18 +123,22 @@ class OneTimeKeys:
 
         Raises:
             ParameterError: They have hidden messages before, came from elsewhere, or are not n.
+            SecretStateError: Another process drew them: a fork has copied them.
         """
         symbols = self.read(n)
-        if not self._fresh:
+        if self._process != os.getpid():
+            self._refuse()
+        with self._lock:
+            fresh, self._fresh = self._fresh, False
+        if not fresh:
             raise ParameterError(
                 "keys must be fresh: these have hidden messages before, or are a holder's. Two messages "
                 "under one key show how their values differ."
             )
-        self._fresh = False
         return symbols
 
     def read(self, n: int | None = None) -> IntArray:
-        """Return the keys to undo n messages with: a view, of which no copy should outlive its use.
+        """Return the keys to undo n messages with: a read-only view; no copy should outlive its use.
 
         Raises:
             ParameterError: They are not n, or were wiped.
@@ -100,7 +147,9 @@ class OneTimeKeys:
             raise ParameterError("keys must not have been wiped.")
         if n is not None and self._symbols.size != n:
             raise ParameterError(f"keys must be one for each of {n} messages, got {self._symbols.size}.")
-        return self._symbols
+        seen = self._symbols.view()
+        seen.flags.writeable = False
+        return seen
 
     def wipe(self) -> None:
         """Overwrite the keys with zeros and forget them.
@@ -117,9 +166,9 @@ class OneTimeKeys:
         return (self.size - 1).bit_length()
 
     def to_bytes(self) -> bytes:
-        """Write the keys, each with `key_bits` bits, whatever it is; zeros fill up the last byte."""
+        """Write the digest of the law, then keys of `key_bits` bits each; zeros fill up the last byte."""
         shifts = np.arange(self.key_bits)[::-1]
-        return np.packbits((self.read()[:, None] >> shifts & 1).astype(np.uint8)).tobytes()
+        return self.law + np.packbits((self.read()[:, None] >> shifts & 1).astype(np.uint8)).tobytes()
 
     @classmethod
     def from_bytes(cls, data: bytes, size: int, n: int) -> Self:
@@ -133,13 +182,15 @@ class OneTimeKeys:
         Raises:
             ParameterError: Another length, filling that is not zero, or no such key.
         """
-        width = (check_count("size", size, low=2) - 1).bit_length()
+        width = (check_count("size", size, low=2, high=2**63 - 1) - 1).bit_length()
         used = check_count("n", n, low=0) * width
-        if len(data) != -(-used // 8):
-            raise ParameterError(
-                f"data must have {-(-used // 8)} bytes, {n} keys of {width} bits, got {len(data)}."
-            )
-        bits = np.unpackbits(np.frombuffer(data, dtype=np.uint8))
+        length = _DIGEST + -(-used // 8)
+        if type(data) is not bytes:
+            raise ParameterError(f"data must be bytes, got {type(data).__name__}.")
+        if len(data) != length:
+            raise ParameterError(f"data must have {length} bytes, {n} keys of {width} bits, got {len(data)}.")
+        bits = np.unpackbits(np.frombuffer(data, dtype=np.uint8, offset=_DIGEST))
         if bits[used:].any():
             raise ParameterError("data must be filled up with zeros.")
-        return cls(bits[:used].reshape(n, width) @ (1 << np.arange(width)[::-1]), size, fresh=False)
+        symbols = bits[:used].reshape(n, width) @ (1 << np.arange(width)[::-1])
+        return cls(symbols, size, law=data[:_DIGEST])

@@ -10,13 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.errors import ParameterError, check_count
-from tacit.frequencies.keyed import entropy_bits_of
+from tacit.frequencies.keyed import as_table, entropy_bits_of
 from tacit.frequencies.keys import least_key_entropy
+from tacit.frequencies.oracle import check_replaced
 from tacit.frequencies.recoverable import RecoverableOracle
-from tacit.frequencies.secrets import OneTimeKeys
+from tacit.frequencies.secrets import OneTimeKeys, check_keys, law_digest
 from tacit.mechanisms import whole_values
 from tacit.numerics import Array, IntArray
-from tacit.privacy import Event, Neighbours, PureDP, Repeat
+from tacit.privacy import Event, Guarantee, Neighbours, PureDP, Repeat, guarantee
 
 __all__ = ["JointKey", "SequenceResponse", "least_sequence_entropy"]
 
@@ -71,6 +72,8 @@ class SequenceResponse:
     samples: int
 
     def __post_init__(self) -> None:
+        if not isinstance(self.oracle, RecoverableOracle):
+            raise ParameterError(f"oracle must be a recoverable one, got {type(self.oracle).__name__}.")
         check_count("samples", self.samples)
 
     @property
@@ -99,8 +102,15 @@ class SequenceResponse:
             whole: Whether all T values of a client may differ; else one of them.
             neighbours: Whose unit is a client where `whole`, and one value of a client else.
         """
+        check_replaced(neighbours)
         one = PureDP(self.oracle.level, neighbours)
         return Repeat(one, self.samples) if whole else one
+
+    def price(
+        self, *, whole: bool = False, neighbours: Neighbours = _RECORDS, simulated: bool = False
+    ) -> Guarantee:
+        """Return the guarantee against who has no key; see `event`."""
+        return _price(self.event(whole=whole, neighbours=neighbours), self.samples, whole, simulated)
 
     def _rows(self, name: str, values: npt.ArrayLike, high: int) -> IntArray:
         array = whole_values(name, values, high)
@@ -135,14 +145,14 @@ class JointKey:
     weights: IntArray
 
     def __post_init__(self) -> None:
-        weights = np.asarray(self.weights)
+        weights = as_table("weights", self.weights)
         even = weights.ndim >= 1 and len(set(weights.shape)) == 1 and weights.shape[0] >= 2
         if not even or weights.size > _MOST_STATES:
             raise ParameterError(
                 f"weights must have shape (k, ..., k), k >= 2, of at most {_MOST_STATES} entries, "
                 f"got {weights.shape}."
             )
-        if weights.dtype.kind not in "iu" or int(weights.min()) < 1:
+        if int(weights.min()) < 1:
             raise ParameterError("weights must be whole numbers >= 1.")
         if sum(weights.ravel().tolist()) >= 2**63:
             raise ParameterError("weights must have a sum below 2**63.")
@@ -181,7 +191,8 @@ class JointKey:
     def draw_keys(self, n: int, rng: np.random.Generator) -> OneTimeKeys:
         """Draw one vector a client, written as one number below k^T."""
         words = rng.integers(0, int(self._ends[-1]), size=check_count("n", n, low=0))
-        return OneTimeKeys(np.searchsorted(self._ends, words, side="right"), self.weights.size)
+        symbols = np.searchsorted(self._ends, words, side="right")
+        return OneTimeKeys(symbols, self.weights.size, law=self.digest, fresh=True)
 
     def hide(self, values: npt.ArrayLike, keys: OneTimeKeys) -> IntArray:
         """Hide values, shape (n, T), with fresh keys, which are spent.
@@ -205,18 +216,51 @@ class JointKey:
 
     def event(self, neighbours: Neighbours = _RECORDS) -> Event:
         """Return what an observer without keys learns, where one of the values of a client differs."""
+        check_replaced(neighbours)
         return PureDP(self.epsilon, neighbours)
+
+    def price(
+        self, *, whole: bool = False, neighbours: Neighbours = _RECORDS, simulated: bool = False
+    ) -> Guarantee:
+        """Return the guarantee against who has no key.
+
+        Args:
+            whole: Whether all T values of a client may differ, for T times the level; else one of them.
+            neighbours: As in `event`.
+            simulated: Whether keys came from a seeded stream.
+        """
+        event = self.event(neighbours)
+        return _price(Repeat(event, self.samples) if whole else event, self.samples, whole, simulated)
 
     def _taken_off(self, rows: IntArray, keys: IntArray) -> IntArray:
         vectors = np.stack(np.unravel_index(keys, self.weights.shape), axis=1)
         return np.asarray((vectors - rows) % self.k)
 
+    @cached_property
+    def digest(self) -> bytes:
+        """Names the law on its keys."""
+        return law_digest(f"joint {self.weights.shape}", self.weights.astype("<i8").tobytes())
+
     def _check(self, keys: OneTimeKeys) -> None:
-        if keys.size != self.weights.size:
-            raise ParameterError(f"keys must be of {self.weights.size} kinds, got {keys.size}.")
+        check_keys(keys, self.weights.size, self.digest)
 
     def _rows(self, name: str, values: npt.ArrayLike) -> IntArray:
         array = whole_values(name, values, self.k)
         if array.ndim != 2 or array.shape[1] != self.samples:
             raise ParameterError(f"{name} must have shape (n, {self.samples}), got {array.shape}.")
         return array
+
+
+def _price(event: Event, samples: int, whole: bool, simulated: bool) -> Guarantee:  # noqa: FBT001
+    """Return the guarantee of an event against who has no key."""
+    differ = f"all {samples} values" if whole else f"one of {samples} values"
+    return guarantee(
+        event,
+        0.0,
+        observer="an observer of every message and of no key",
+        assumptions=(
+            "every key hides one message and stays secret",
+            f"neighbours differ in {differ} of one client",
+        ),
+        simulated=simulated,
+    )

@@ -41,7 +41,7 @@ class Support(NamedTuple):
         held, other = self.held * (1 - self.held), self.other * (1 - self.other)
         return (other + f * (held - other)) / (self.gap**2 * check_count("n", n))
 
-    def band(self, supports: IntArray, n: int, confidence: float) -> Band:
-        """Return intervals for all values at once; see `FrequencyOracle.band`."""
-        low, high = binomial_limits(supports, n, confidence, intervals=supports.size)
+    def band(self, supports: IntArray, n: int, confidence: float, *, intervals: int | None = None) -> Band:
+        """Return intervals for all values at once, or for some of `intervals`; see `FrequencyOracle.band`."""
+        low, high = binomial_limits(supports, n, confidence, intervals=intervals or supports.size)
         return Band.inside((low - self.other) / self.gap, (high - self.other) / self.gap, confidence)

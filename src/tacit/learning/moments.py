@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,6 +19,7 @@ __all__ = ["MOST_FEATURES", "LevelGradient", "LevelGram", "RecordGram", "gram_ma
 MOST_FEATURES = 2000
 """A Gram matrix has two million numbers then, and its decomposition takes seconds."""
 
+_SMALL = 64  # features whose places are kept: every silo asks for them in every round
 _BLOCK = 1024  # rows that are widened to float64 at once
 
 
@@ -77,7 +79,7 @@ class _Level:
 
     objective: Objective
 
-    @property
+    @cached_property
     def length(self) -> float:
         """Length of every x; NaN where no norm is known."""
         return self.objective.feature_norm if isinstance(self.objective, LinearShape) else math.nan
@@ -131,10 +133,15 @@ class LevelGradient(_Level):
 
     def _wider(self, at: Mapping[str, Array]) -> tuple[RecordGradient, dict[str, Array]]:
         """Return the gradient with a feature more, and the point with a weight of 0 for it."""
+        wide, w = self._wide, at["w"]
+        return RecordGradient(wide), {"w": np.append(w, np.zeros(wide.size - self.objective.size, w.dtype))}
+
+    @cached_property
+    def _wide(self) -> Objective:
+        """The objective of a feature more."""
         if not isinstance(self.objective, LinearShape):
             raise ParameterError("vectors of one length need an objective that is linear in features.")
-        wide, w = self.objective.wider(), at["w"]
-        return RecordGradient(wide), {"w": np.append(w, np.zeros(wide.size - self.objective.size, w.dtype))}
+        return self.objective.wider()
 
 
 def gram_size(features: int) -> int:
@@ -155,5 +162,16 @@ def _upper(features: int) -> tuple[tuple[Array, Array], Array]:
     # A silo tries every statistic that it is asked for, and this one must not fill its memory.
     if features > MOST_FEATURES + 1:  # one more may make all records of one length
         raise ParameterError(f"a Gram matrix needs at most {MOST_FEATURES} features, got {features}.")
+    return _small_upper(features) if features <= _SMALL else _any_upper(features)
+
+
+def _any_upper(features: int) -> tuple[tuple[Array, Array], Array]:
+    """Return what `_upper` does."""
     rows, columns = np.triu_indices(features)
-    return (rows, columns), np.where(rows == columns, 1.0, math.sqrt(2))
+    found = (rows, columns, np.where(rows == columns, 1.0, math.sqrt(2)))
+    for each in found:
+        each.setflags(write=False)
+    return found[:2], found[2]
+
+
+_small_upper = lru_cache(maxsize=8)(_any_upper)

@@ -12,6 +12,7 @@ from tacit.means.bitplanes import BitplaneMean
 from tacit.means.columns import ColumnMeans, ColumnMeansQuery, column_means
 from tacit.means.compressed import MeanMapPinv, PerPartyPinv, RandK, RandKSpatial, RandProjSpatial
 from tacit.means.coordinate_clipped import CoordinateClippedMean
+from tacit.means.counts import counts_of_shares
 from tacit.means.gaussian_reports import ShuffledGaussianMean
 from tacit.means.hadamard import HadamardMean
 from tacit.means.heavy_tailed import BalancedMean, balanced_mean, error_under_moment
@@ -174,6 +175,7 @@ __all__ = [
     "clip_bias",
     "clip_variance",
     "column_means",
+    "counts_of_shares",
     "error_under_moment",
     "gradient_moment",
     "lp_mean",

@@ -11,14 +11,14 @@ import numpy as np
 from tacit.errors import ParameterError, check_count
 from tacit.means.message import HEADER_BYTES, MOST_COORDINATES, Message, Round, check_senders, total
 from tacit.means.noise import AnyNoise, DiscreteGaussianNoise, DiscreteLaplaceNoise, GaussianNoise, NoNoise
-from tacit.means.noisy_sums import NoisySum
+from tacit.means.noisy_sums import NoisySum, check_shape
 from tacit.means.problem import MeanProblem
 from tacit.means.proposals import ComputeCost, IntegerNoise, Proposal, noisy
 from tacit.means.violations import OnViolation, check_on_violation
 from tacit.numerics import Array, settle
 from tacit.privacy import Event, Neighbours, NonPrivate, TrustModel
 
-__all__ = ["AdditiveMean", "is_acute", "is_gaussian", "is_plain"]
+__all__ = ["AdditiveMean", "is_acute", "is_gaussian", "is_one_hot", "is_plain"]
 
 _STEPS = (2**16, 2**11, 2**8)
 _LAWS: dict[str, IntegerNoise] = {"Gaussian": DiscreteGaussianNoise, "Laplace": DiscreteLaplaceNoise}
@@ -50,6 +50,9 @@ class AdditiveMean(
         acute: No two rows that there could be are at more than a right angle, as no two matrices x x^T are:
             replacing one then moves the sum by at most sqrt(2) radii instead of 2. A promise of whoever makes
             the rows, which cannot be seen from one of them; silos hold plans against their own statistics.
+        one_hot: Rows are a radius in one coordinate, or zero: sums are counts, no grid rounds them, and
+            replacing a row moves two of them by one. Any other row counts as zero; of sums that others have
+            added up it is a promise, as for acute rows. Not with `acute`, which promises less.
 
     Raises:
         ParameterError: A value is out of its range, or a name stands where its enumeration is needed.
@@ -71,6 +74,7 @@ class AdditiveMean(
     neighbours: Neighbours = Neighbours()
     on_violation: OnViolation | None = None
     acute: bool = False
+    one_hot: bool = False
 
     def __post_init__(self) -> None:
         settle(self)
@@ -81,6 +85,7 @@ class AdditiveMean(
         check_on_violation(self.on_violation)
         if self.acute and self.noise.norm != "l2":
             raise ParameterError("acute rows need noise for rows in an L2 ball: angles bound no L1 distance.")
+        check_shape(acute=self.acute, one_hot=self.one_hot)
 
     @classmethod
     def proposals(cls, problem: MeanProblem) -> Iterator[Proposal]:
@@ -220,7 +225,7 @@ class AdditiveMean(
         check_count("n", n)
         if self.trust is TrustModel.CENTRAL and trust != TrustModel.CENTRAL:
             return NonPrivate(self.neighbours)
-        return self.noise.event(n, self.dim, sensitivity=self.moved, neighbours=self.neighbours)
+        return self._of_unit(self._noise_event(n))
 
     def bits_per_party(self, rows: int = 1) -> float:
         """Return the length in bits, header included, of a message made for that many rows."""
@@ -263,3 +268,8 @@ def is_gaussian(mean: object) -> bool:
 def is_acute(mean: object) -> bool:
     """Whether the price of a mean rests on angles between rows that there could be."""
     return isinstance(mean, NoisySum) and mean.acute
+
+
+def is_one_hot(mean: object) -> bool:
+    """Whether the price of a mean rests on rows that are one-hot, or zero."""
+    return isinstance(mean, NoisySum) and mean.one_hot

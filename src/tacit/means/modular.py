@@ -7,7 +7,7 @@ writes residues of whole numbers, which masks of the same form can hide; no key 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import ClassVar
 
 import msgspec
@@ -16,13 +16,21 @@ import numpy as np
 from tacit.errors import LARGEST_COUNT, ParameterError, check_count, check_positive
 from tacit.means.message import HEADER_BYTES, MOST_COORDINATES, Message, Round, check_senders, total
 from tacit.means.noise import DiscreteGaussianNoise
-from tacit.means.noisy_sums import NoisySum
+from tacit.means.noisy_sums import NoisySum, check_shape
 from tacit.means.problem import MeanProblem
 from tacit.means.proposals import ComputeCost, Proposal
 from tacit.means.violations import OnViolation, check_on_violation
 from tacit.mechanisms import sample_discrete_gaussian, shares_slack
 from tacit.numerics import Array, IntArray, settle
-from tacit.privacy import DiscreteGaussianSum, Event, Neighbours, TrustModel, calibrate
+from tacit.privacy import (
+    DiscreteGaussian,
+    DiscreteGaussianSum,
+    Event,
+    Neighbours,
+    PrivacyBudget,
+    TrustModel,
+    calibrate,
+)
 
 __all__ = ["ModularSumMean", "modular_width"]
 
@@ -32,6 +40,7 @@ _ONE_DRAW = 2.0**-50
 """How far the noise of all parties may be from one draw, for simulations to take that."""
 _LEAST_STD, _LARGEST_STD = 2.0, 2.0**55
 _MOST = 1e7
+_RECORDS = Neighbours()
 _LEAST_PRICED = 3.0, 9.0
 """Parameters of one share and of their sum, in grid steps, from which on several have a price."""
 _FINE, _COARSER = 50.0, (1, 4, 16)
@@ -63,6 +72,7 @@ class ModularSumMean(
         neighbours: Relation for the sensitivity of the sum: 2 radii under replace-one, else 1.
         on_violation: What becomes of a row outside of the ball; see `AdditiveMean`.
         acute: No two rows that there could be are at more than a right angle; see `AdditiveMean`.
+        one_hot: Rows are a radius in one coordinate, or zero, and sums are counts; see `AdditiveMean`.
 
     Raises:
         ParameterError: A value is out of its range.
@@ -87,6 +97,7 @@ class ModularSumMean(
     neighbours: Neighbours = Neighbours()
     on_violation: OnViolation | None = None
     acute: bool = False
+    one_hot: bool = False
     trust: ClassVar[TrustModel] = TrustModel.AGGREGATE  # type: ignore[misc]  # a field of other estimators
 
     def __post_init__(self) -> None:
@@ -97,6 +108,7 @@ class ModularSumMean(
         check_count("shares", self.shares)
         check_count("width", self.width, high=64)
         check_on_violation(self.on_violation)
+        check_shape(acute=self.acute, one_hot=self.one_hot)
 
     @classmethod
     def proposals(cls, problem: MeanProblem) -> Iterator[Proposal]:
@@ -112,20 +124,9 @@ class ModularSumMean(
         for coarser in _COARSER:
             steps = max(1, finest // coarser)
 
-            def build(z: float, steps: int = steps) -> ModularSumMean:
-                share = DiscreteGaussianNoise(z / math.sqrt(m), steps=steps)
-                return cls(dim=d, noise=share, shares=m, neighbours=problem.near)
-
-            def make(build: Callable[[float], ModularSumMean] = build, steps: int = steps) -> ModularSumMean:
-                one, whole = _LEAST_PRICED
-                least = max(one * math.sqrt(m), whole) / (build(1.0).moved * steps) * (1 + 1e-12)
-                found = build(
-                    calibrate(
-                        lambda z: build(z).event(n, TrustModel.AGGREGATE),
-                        problem.known_budget,
-                        low=least,
-                        high=max(_MOST, 2 * least),
-                    )
+            def make(steps: int = steps) -> ModularSumMean:
+                found = cls.calibrated(
+                    dim=d, budget=problem.known_budget, shares=m, steps=steps, n=n, neighbours=problem.near
                 )
                 width = modular_width(rows=n, parties=n, steps=steps, std=found.std, dim=d, rounds=1)
                 return msgspec.structs.replace(found, width=width)
@@ -144,6 +145,50 @@ class ModularSumMean(
                     else "are exchanged once a run besides"
                 ),
             )
+
+    @classmethod
+    def calibrated(
+        cls,
+        *,
+        dim: int,
+        budget: PrivacyBudget,
+        shares: int,
+        steps: int,
+        n: int = 1,
+        neighbours: Neighbours = _RECORDS,
+        one_hot: bool = False,
+    ) -> ModularSumMean:
+        """Return shares of the least noise that meet a budget on a grid, 64 bits wide; see `modular_width`.
+
+        Args:
+            dim: Number of coordinates of a row.
+            budget: For whoever sees the sum, with delta > 0: noise is Gaussian.
+            shares: Honest shares that the price counts on.
+            steps: Grid steps of a radius.
+            n: The most rows of a party's sum.
+            neighbours: Relation for the sensitivity.
+            one_hot: As the field.
+
+        Raises:
+            ParameterError: A value is out of its range.
+            BudgetError: No noise meets the budget.
+        """
+
+        def build(z: float) -> ModularSumMean:
+            share = DiscreteGaussianNoise(z / math.sqrt(shares), steps=steps)
+            return cls(dim=dim, noise=share, shares=shares, neighbours=neighbours, one_hot=one_hot)
+
+        check_count("shares", shares)
+        one, whole = _LEAST_PRICED
+        least = max(one * math.sqrt(shares), whole) / (build(1.0).moved * steps) * (1 + 1e-12)
+        return build(
+            calibrate(
+                lambda z: build(z).event(n, TrustModel.AGGREGATE),
+                budget,
+                low=least,
+                high=max(_MOST, 2 * least),
+            )
+        )
 
     @property
     def noise_multiplier(self) -> float:
@@ -226,7 +271,7 @@ class ModularSumMean(
         Raises:
             ParameterError: `X` has another shape, or a dtype that is not real.
         """
-        return self._mean(self._summed(X, round) + self._shares(round, rng), round)
+        return self._mean(self._summed(X, round) + self.drawn_shares(round, rng), round)
 
     def event(self, n: int, trust: TrustModel) -> Event:
         """Return what the observer of that trust model learns from one round.
@@ -241,18 +286,21 @@ class ModularSumMean(
                 shares * s**2 < 81: more grid steps are needed.
         """
         check_count("n", n)
-        one = self.noise.event(n, self.dim, sensitivity=self.moved, neighbours=self.neighbours)
+        one = self._noise_event(n)
+        assert isinstance(one, DiscreteGaussian)  # noqa: S101 - all noise that this mean takes; narrows the type
         if trust in (TrustModel.LOCAL, TrustModel.SHUFFLE):
-            return one
-        return DiscreteGaussianSum(one.std, self.shares, one.sensitivity, self.neighbours, self.dim)
+            return self._of_unit(one)
+        return self._of_unit(
+            DiscreteGaussianSum(one.std, self.shares, one.sensitivity, self.neighbours, one.dim)
+        )
 
     def bits_per_party(self, rows: int = 1) -> float:
         """Return the length in bits, header included, of a message, whatever it is about."""
         check_count("rows", rows, low=0)
         return 8 * (HEADER_BYTES + (self.dim * self.width + 7) // 8)
 
-    def _shares(self, round: Round, rng: np.random.Generator) -> IntArray:
-        """Draw the noise of all parties together."""
+    def drawn_shares(self, round: Round, rng: np.random.Generator) -> IntArray:
+        """Draw the noise of all `round.parties` together, shape (dim,), in grid steps; see `estimate`."""
         std = self.std * math.sqrt(round.parties)
         near = self.std >= _LEAST_STD and shares_slack(self.std, round.parties) <= _ONE_DRAW
         if near and std <= _LARGEST_STD:

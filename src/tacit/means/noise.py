@@ -1,7 +1,7 @@
 """The noise that goes on a sum of clipped rows, with its price, its variance and its place on the wire.
 
 A `sensitivity` is in radii: how far one unit moves a sum, two under replace-one (the root of two for
-rows at no more than a right angle) and one otherwise.
+rows at no more than a right angle) and one otherwise. Sums of one-hot rows are counts, which no grid rounds.
 Continuous noise is for simulation, since floating point leaks (Mironov 2012), and is priced as if arithmetic
 were exact; the integer kinds are sampled exactly, priced with all rounding, and are for deployment.
 """
@@ -45,6 +45,7 @@ __all__ = [
     "LaplaceNoise",
     "NoNoise",
     "Noise",
+    "counts_to_grid",
 ]
 
 
@@ -280,6 +281,10 @@ class DiscreteGaussianNoise(
         )
         return DiscreteGaussian(self._spread(sensitivity), in_steps, neighbours, dim)
 
+    def count_event(self, *, sensitivity: float, neighbours: Neighbours) -> DiscreteGaussian:
+        """Return what the noise on one count of radii costs, of which one unit is one: nothing is rounded."""
+        return DiscreteGaussian(self._spread(sensitivity), float(self.steps), neighbours, 1)
+
     def entry_bits(self, rows: int, *, sensitivity: float) -> int:
         """Return a width that holds the sum of twice the rows and 32 standard deviations."""
         return _integer_bits(rows * self.steps + 16 * self._spread(sensitivity))
@@ -316,6 +321,10 @@ class DiscreteLaplaceNoise(
         # Integer vectors are a whole L1 distance apart.
         return DiscreteLaplace(self._spread(sensitivity), math.floor(in_steps), dim, neighbours)
 
+    def count_event(self, *, sensitivity: float, neighbours: Neighbours) -> DiscreteLaplace:
+        """Return what the noise on one count of radii costs, of which one unit is one: nothing is rounded."""
+        return DiscreteLaplace(self._spread(sensitivity), self.steps, 1, neighbours)
+
     def entry_bits(self, rows: int, *, sensitivity: float) -> int:
         """Return a width that holds the sum of twice the rows and 64 scales."""
         return _integer_bits(rows * self.steps + 32 * self._spread(sensitivity))
@@ -347,6 +356,26 @@ def _to_grid(summed: Array, radius: float, steps: int) -> IntArray:
         return np.zeros(summed.shape, dtype=np.int64)
     # Clipping brings no two sums further apart, and leaves room for the noise, which is below 2**62 too.
     return np.clip(np.rint(summed * (steps / radius)), -_LARGEST_SUM, _LARGEST_SUM).astype(np.int64)
+
+
+def counts_to_grid(summed: Array, radius: float, steps: int) -> IntArray:
+    """Return counts of radii in grid steps, exact where a sum is within half a radius of a whole number.
+
+    Args:
+        summed: Sums of rows that are a radius in one coordinate, or zero; float64.
+        radius: Theirs; zero counts are returned for one next to 0.
+        steps: Grid steps of a radius.
+
+    Raises:
+        ParameterError: Sums of another dtype.
+    """
+    if summed.dtype != np.float64:
+        raise ParameterError(f"sums for exact integer noise must be float64, got {summed.dtype}.")
+    if radius < SMALLEST_RADIUS:
+        return np.zeros(summed.shape, dtype=np.int64)
+    # Counts are cut before they are multiplied: in floats, large products would move by other than steps.
+    most = _LARGEST_SUM // steps
+    return np.clip(np.rint(summed / radius), -most, most).astype(np.int64) * steps
 
 
 def _summation_slack(n: int, steps: int) -> float:

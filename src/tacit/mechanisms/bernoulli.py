@@ -59,8 +59,8 @@ def draw_words(count: int, rng: np.random.Generator) -> Array:
 def draw_below(threshold: int, count: int, rng: np.random.Generator) -> BoolArray:
     """Draw independent bits that are 1 with probability threshold / 2**64, exactly.
 
-    A 64-bit word is compared with the threshold, its first 16 bits first; one word in 65,536 has its others
-    drawn as well. Nearly all bits cost a quarter of a word.
+    A 64-bit word is compared with the threshold, its first byte first; one word in 256 has its others drawn
+    as well. Nearly all bits cost an eighth of a word.
 
     Args:
         threshold: Whole number from 0 to 2**64 - 1.
@@ -70,11 +70,11 @@ def draw_below(threshold: int, count: int, rng: np.random.Generator) -> BoolArra
     Returns:
         Shape (count,).
     """
-    head, tail = divmod(threshold, 1 << 48)
-    heads = np.ascontiguousarray(draw_words(-(-count // 4), rng)).view(np.uint16)[:count]
-    below = heads < np.uint16(head)
-    ties = np.flatnonzero(heads == np.uint16(head))
-    below[ties] = draw_words(ties.size, rng) >> np.uint64(16) < np.uint64(tail)
+    head, tail = divmod(threshold, 1 << 56)
+    heads = np.ascontiguousarray(draw_words(-(-count // 8), rng)).view(np.uint8)[:count]
+    below = heads < np.uint8(head)
+    ties = np.flatnonzero(heads == np.uint8(head))
+    below[ties] = draw_words(ties.size, rng) >> np.uint64(8) < np.uint64(tail)
     return below
 
 

@@ -11,11 +11,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from tacit.mechanisms.bernoulli import draw_words
+from tacit.mechanisms.bernoulli import draw_below, draw_words
 from tacit.mechanisms.randomized_response import check_level, lie_threshold, sampled_level, whole_values
-from tacit.numerics import BoolArray, settle, subset_size
+from tacit.numerics import BoolArray, IntArray, settle, subset_size
 
 __all__ = ["SubsetRandomizer"]
+
+_SMALL = 32
+"""Members of a subset up to which they are drawn one by one."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,7 @@ class SubsetRandomizer:
         """Draw sets for values, shape (n,), 0 to k - 1.
 
         Returns:
-            Shape (n, k): which values are in each set, w in every row. It takes some 2 n k bytes.
+            Shape (n, k): which values are in each set, w in every row. It takes some 3 n k bytes.
 
         Raises:
             ParameterError: A value is out of range, or the dtype is not whole.
@@ -88,16 +91,16 @@ class SubsetRandomizer:
         values = np.atleast_1d(whole_values("held", held, self.values))
         n, k, w = values.size, self.values, self.size
         lies = draw_words(n, rng) < np.uint64(self._lies)
-        # A random order of w - 1 others that are in, one that is in only where the own value is not, and the
-        # rest; drawn for everybody, so that how many numbers are used does not depend on who lies.
-        order = np.zeros((n, k - 1), dtype=np.uint8)
-        order[:, : w - 1] = 1
-        order[:, w - 1] = 2 * lies
-        order = rng.permuted(order, axis=1)
+        # w - 1 of the k - 1 others, and one more that is in only where the own value is not: drawn for
+        # everybody, so that how many numbers are used does not depend on who lies.
         inside = np.zeros((n, k), dtype=np.bool_)
-        own = np.arange(k) == values[:, None]
-        inside[~own] = order.ravel() > 0
-        inside[own] = ~lies
+        inside[:, : k - 1] = _few_of(k - 1, w - 1, n, rng)
+        more = _one_outside(inside[:, : k - 1], rng)
+        rows = np.arange(n)
+        inside[rows, more] = lies
+        # The others are all but the own value: the last column stands for what was drawn in its place.
+        inside[rows, k - 1] = inside[rows, values]
+        inside[rows, values] = ~lies
         return inside
 
     def log_pmf(self, report: npt.ArrayLike, held: int) -> float:
@@ -109,3 +112,51 @@ class SubsetRandomizer:
         prob, rest = (self.held_prob, w - 1) if inside[held] else (self.lie_prob, w)
         ways = special.gammaln(k) - special.gammaln(rest + 1) - special.gammaln(k - rest)
         return math.log(prob) - float(ways)
+
+
+def _few_of(k: int, size: int, n: int, rng: np.random.Generator) -> BoolArray:
+    """Draw n uniform subsets of k places with `size` members each."""
+    return one_by_one(k, size, n, rng) if size <= _SMALL else from_bits(k, size, n, rng)
+
+
+def one_by_one(k: int, size: int, n: int, rng: np.random.Generator) -> BoolArray:
+    """Draw small subsets: one of the first j places, or the j-th where it is in already, for the last j.
+
+    Reference:
+        Bentley and Floyd (1987), Communications of the ACM 30(9), Algorithm F2.
+    """
+    sets = np.zeros((n, k), dtype=np.bool_)
+    flat, first = sets.reshape(-1), np.arange(n) * k
+    for last in range(k - size, k):
+        spots = first + rng.integers(0, last + 1, size=n)
+        flat[np.where(flat[spots], first + last, spots)] = True
+    return sets
+
+
+def from_bits(k: int, size: int, n: int, rng: np.random.Generator) -> BoolArray:
+    """Draw large subsets: independent bits, then random places until the size is right.
+
+    No step prefers a place to another, so all subsets of a size are equally likely, whatever the rate of the
+    bits: it only decides how long that takes. Missing places are found faster than those too many.
+    """
+    sets = draw_below(int((size - 2 * math.sqrt(size)) / k * 2**64), n * k, rng).reshape(n, k)
+    flat, lacks = sets.reshape(-1), size - sets.sum(axis=1)
+    while (rows := np.flatnonzero(lacks)).size:
+        grows, some = lacks[rows, None] > 0, np.abs(lacks[rows, None])
+        spots = rows[:, None] * k + rng.integers(0, k, size=(rows.size, 1 + int(some.mean())))
+        # Of a row, the first places that are not as they should be, and no more than it lacks.
+        turns = flat[spots] != grows
+        turns &= np.cumsum(turns, axis=1) <= some
+        flat[spots[turns]] = np.broadcast_to(grows, turns.shape)[turns]
+        lacks[rows] = size - sets[rows].sum(axis=1)
+    return sets
+
+
+def _one_outside(sets: BoolArray, rng: np.random.Generator) -> IntArray:
+    """Draw a place that is not in each of n sets, shape (n, k)."""
+    places = np.zeros(len(sets), dtype=np.int64)
+    rows = np.arange(len(sets))
+    while rows.size:
+        places[rows] = rng.integers(0, sets.shape[1], size=rows.size)
+        rows = rows[sets[rows, places[rows]]]
+    return places

@@ -400,7 +400,9 @@ def _least_epsilon(curve: Curve, delta: float) -> float:
         return float(curve.delta(epsilon))
 
     def gap(epsilon: float) -> float:  # cut where a delta of 0 would be infinitely far
-        return math.log(max(at(epsilon), delta * 1e-30, 5e-324) / delta)
+        size = max(at(epsilon), delta * 1e-30, 5e-324)
+        ratio = size / delta
+        return math.log(ratio) if ratio < math.inf else math.log(size) - math.log(delta)  # subnormal delta
 
     if at(0.0) <= delta:
         return 0.0

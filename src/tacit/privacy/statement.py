@@ -27,7 +27,7 @@ _PRICE = frozenset({"epsilon", "delta", "method"})
 _ROUNDS = _PRICE | {"rounds", "sample_rate", "neighbours", "sampling"}
 
 SUMMED: Final = frozenset({"tables", "colluding", "epsilon_alone", "guarantee_alone"})
-"""What means hold besides under aggregate trust."""
+"""What means and frequencies hold besides under aggregate trust."""
 
 KINDS: dict[str, frozenset[str]] = {
     "guarantee": frozenset(),
@@ -42,7 +42,19 @@ KINDS: dict[str, frozenset[str]] = {
         | {"bits_per_client", "random_bits_per_client", "rmse"}
         | {"estimates", "projection", "intervals", "confidence"}
         | {"epsilon", "delta", "trust", "unit", "simulated", "guarantee"}
-        | {"epsilon_alone", "guarantee_alone", "heavy_hitters", "threshold", "false_alarm"}
+        | {"heavy_hitters", "threshold", "false_alarm"}
+        | SUMMED
+    ),
+    "frequencies levels": frozenset(
+        {"table", "column", "n", "k", "levels", "analysts", "projection", "confidence"}
+        | {"bits_per_client", "private_bits_per_client", "random_bits_per_client", "separate_messages"}
+        | {"epsilon", "delta", "trust", "unit", "simulated", "guarantee"}
+    ),
+    "frequencies large": frozenset(
+        {"table", "column", "items", "hash_seed", "n", "bits", "answering", "kept", "tree"}
+        | {"bits_per_client", "random_bits_per_client", "threshold", "false_alarm", "miss", "detectable"}
+        | {"heavy_hitters", "confidence", "epsilon", "delta", "trust", "unit", "simulated", "guarantee"}
+        | {"epsilon_alone", "guarantee_alone"}
     ),
     "vote release": frozenset(
         {"out", "queries", "teachers", "method", "epsilon", "delta", "simulated", "guarantee"}
@@ -248,7 +260,9 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return found
 
 
-_RELEASES = frozenset({"train", "mean", "frequencies", "vote release", "bandit run"})
+_RELEASES = frozenset(
+    {"train", "mean", "frequencies", "frequencies levels", "frequencies large", "vote release", "bandit run"}
+)
 """Kinds that say what left, not what something would cost."""
 COMMON = tuple(name for name in Statement.__struct_fields__ if name not in ("kind", "guarantees", "answer"))
 """Fields that a statement of any kind may have, beside its kind, its guarantees and their number."""

@@ -13,13 +13,11 @@ from matplotlib.ticker import FuncFormatter
 
 from tacit.fairness import FairnessSummary
 from tacit.jobs import CurvePoint
-from tacit.reports.plots import house_figure, svg_of
+from tacit.reports.drawing import FONT, MUTED, SERIES, house_figure, svg_of
 
 __all__ = ["curve_svg", "draw_curve", "rates_svg"]
 
-# Colours that the page replaces by those of its theme, as in the other pictures.
-_BEST, _REST, _RUN, _MUTED = "#0072b2", "#616263", "#d55e00", "#717273"
-_FONT = 9.5
+_BEST, _REST, _RUN = SERIES["local"], SERIES["none"], SERIES["central"]
 _MOST_GROUPS = 12
 
 
@@ -44,7 +42,7 @@ def draw_curve(
     figure.set_size_inches(7.0, 4.6)
     axes.set_position((0.13, 0.13, 0.82, 0.76))
     _curve(axes, points, notion=notion, run=run)
-    axes.set_ylabel("accuracy", color=_MUTED, fontsize=_FONT)
+    axes.set_ylabel("accuracy", color=MUTED, fontsize=FONT)
     figure.suptitle(title.replace("$", r"\$"), fontsize=11)
     figure.savefig(path, dpi=150)
 
@@ -72,7 +70,7 @@ def rates_svg(fair: FairnessSummary, unconstrained: FairnessSummary | None) -> M
     axes = figure.subplots()
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
-    axes.spines["bottom"].set_color(_MUTED)
+    axes.spines["bottom"].set_color(MUTED)
     places = list(range(len(shown)))
     now = [one.predicted[label] for one in shown]
     if unconstrained is not None:
@@ -85,8 +83,8 @@ def rates_svg(fair: FairnessSummary, unconstrained: FairnessSummary | None) -> M
     axes.set_ylim(len(shown) - 0.5, -0.6)
     axes.set_xlim(left=0)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{100 * v:.3g} %"))
-    axes.set_xlabel(f"predicted {_short(label)}", color=_MUTED, fontsize=_FONT)
-    axes.tick_params(colors=_MUTED, labelsize=_FONT, length=0)
+    axes.set_xlabel(f"predicted {_short(label)}", color=MUTED, fontsize=FONT)
+    axes.tick_params(colors=MUTED, labelsize=FONT, length=0)
     _legend(axes)
     return svg_of(figure, f"How often {label} is predicted in each group.")
 
@@ -105,7 +103,7 @@ def _curve(axes: Axes, points: Sequence[CurvePoint], *, notion: str, run: tuple[
             xytext=(5, -11),
             textcoords="offset points",
             fontsize=8,
-            color=_MUTED,
+            color=MUTED,
         )
     if run is not None:
         axes.plot(*run, "*", color=_RUN, ms=13, label="this model")
@@ -124,7 +122,7 @@ def _legend(axes: Axes) -> None:
     """Name what is drawn, where there is room."""
     legend = axes.legend(fontsize=8, frameon=False, loc="best")
     for text in legend.get_texts():
-        text.set_color(_MUTED)
+        text.set_color(MUTED)
 
 
 def _short(text: str) -> str:

@@ -42,7 +42,7 @@ from tacit.reports.tables import (
     why_chosen,
 )
 
-__all__ = ["render", "template"]
+__all__ = ["percent_up", "render", "template"]
 
 _MAX_SILOS = 60
 _COLORS = 10
@@ -98,7 +98,7 @@ def render(result: JobResult, *, run: str, created: datetime) -> str:
         private=private,
         simulated=private and main.guarantee.simulated,
         words=plain_words(main),
-        guess=_percent_up(guess_bound(main.guarantee)) if private else "",
+        guess=percent_up(guess_bound(main.guarantee)) if private else "",
         sentences=[
             *(("without privacy", plain_words(one)) for one in result.results if not claims(one)),
             *paragraphs(*guarantees_about(result)),
@@ -149,12 +149,12 @@ def template(name: str = "report.html.j2") -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for part in ("style.html.j2", "scores.html.j2"):  # of the other, which would load them too late
+    for part in ("scores.html.j2", "style.html.j2"):  # parts of the others, which would load them too late
         environment.get_template(part)
     return environment.get_template(name)
 
 
-def _percent_up(share: float) -> str:
+def percent_up(share: float) -> str:
     """Return a share in per cent, rounded up."""
     return f"{math.ceil(share * 1000 - 1e-9) / 10:.1f} %"
 

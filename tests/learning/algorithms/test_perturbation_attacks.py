@@ -109,24 +109,23 @@ def attacked(method: Any, trust: TrustModel, relation: Relation, *, noise: float
     )
 
 
-PAIRS = [
-    (LOCAL, Relation.ADD_REMOVE),
-    (LOCAL, Relation.REPLACE_ONE),
-    (CENTRAL, Relation.ZERO_OUT),
+OUTPUT, OBJECTIVE = OutputPerturbation(strength=3.0), ObjectivePerturbation(strength=2.6)
+PURE_OBJECTIVE = ObjectivePerturbation(strength=2.6, pure=True)
+ATTACKED = [
+    # Every noise with and without a record replaced, and with either party that adds it; the record that is
+    # left out and the one that is missing are the same row of zeros.
+    (OUTPUT, LOCAL, Relation.REPLACE_ONE),
+    (OUTPUT, CENTRAL, Relation.ZERO_OUT),
+    (OBJECTIVE, LOCAL, Relation.ADD_REMOVE),
+    (OBJECTIVE, LOCAL, Relation.REPLACE_ONE),
+    (OBJECTIVE, CENTRAL, Relation.ZERO_OUT),
+    (PURE_OBJECTIVE, LOCAL, Relation.REPLACE_ONE),
+    (PURE_OBJECTIVE, CENTRAL, Relation.ZERO_OUT),
 ]
 
 
 @pytest.mark.parametrize("noise", [1.0, 0.5])
-@pytest.mark.parametrize(("trust", "relation"), PAIRS)
-@pytest.mark.parametrize(
-    "method",
-    [
-        OutputPerturbation(strength=3.0),
-        ObjectivePerturbation(strength=2.6),
-        ObjectivePerturbation(strength=2.6, pure=True),
-    ],
-    ids=["output", "objective", "pure"],
-)
+@pytest.mark.parametrize(("method", "trust", "relation"), ATTACKED)
 def test_a_whole_run_stands_and_half_the_noise_is_caught(
     method: Any, trust: TrustModel, relation: Relation, noise: float
 ) -> None:

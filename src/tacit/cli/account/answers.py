@@ -10,9 +10,11 @@ from tacit.cli.account import bandits, mix
 from tacit.cli.account.frequencies import observers as frequency_observers
 from tacit.cli.account.frequencies import trusts as frequency_trusts
 from tacit.cli.account.hidden import OBSERVERS as ITERATES
+from tacit.cli.account.levels import level_observers
 from tacit.cli.account.options import clauses_of
 from tacit.cli.account.output import observer
 from tacit.cli.account.shuffled import observers as shuffle_observers
+from tacit.cli.account.tables import check_tables
 from tacit.cli.mean import notes_on
 from tacit.errors import VerificationError, check_count, check_finite, check_probability
 
@@ -112,7 +114,7 @@ def check_means(found: Statement) -> None:
     if not isinstance(event, DiscreteGaussianSum if summed else DiscreteGaussian | DiscreteLaplace):
         raise VerificationError("the event of means at the top must be discrete noise on their sum.")
     if summed:
-        _check_summed(found)
+        check_tables(found)
     check_count("n at the top", answer["n"])
     columns = answer["columns"]
     if not isinstance(columns, list) or not all(isinstance(name, str) for name in columns):
@@ -147,29 +149,6 @@ def check_means(found: Statement) -> None:
             raise VerificationError(
                 f"at the top, the mean of {name!r:.80} must lie in its interval and its noise be above 0."
             )
-
-
-def _check_summed(found: Statement) -> None:
-    """Refuse means of tables whose sum has other shares of noise, or other messages, than stated."""
-    from tacit.privacy.statement_sums import of_one_share, shares_of
-
-    answer, (whole, alone) = found.answer, found.guarantees
-    tables = check_count("tables at the top", answer["tables"], low=2)
-    colluding = check_count("colluding at the top", answer["colluding"], low=0, high=tables - 2)
-    if shares_of(whole.event) != {tables - colluding}:
-        raise VerificationError(
-            f"it says {tables} tables at the top, {colluding} of which may collude, and its event counts on "
-            f"{sorted(shares_of(whole.event))} shares of noise."
-        )
-    same = of_one_share(whole.event) == alone.event
-    if not same or (whole.delta, whole.simulated) != (alone.delta, alone.simulated):
-        raise VerificationError(
-            "the guarantee about the sum and that about one message alone are of different answers."
-        )
-    if (answer["epsilon_alone"], answer["guarantee_alone"]) != (alone.epsilon, str(alone)):
-        raise VerificationError(
-            "what it says of one message alone at the top is not what its guarantee says: one was changed."
-        )
 
 
 def check_bandit(found: Statement) -> None:
@@ -219,8 +198,10 @@ def _observers(found: Statement) -> tuple[str, ...]:
             colluding = check_count("colluding at the top", answer["colluding"], low=0)
             views = (False, True)
             return tuple(observer_of_means(trust, unit, colluding=colluding, alone=one) for one in views)
-        case "frequencies":
+        case "frequencies" | "frequencies large":
             return frequency_observers(found)
+        case "frequencies levels":
+            return level_observers(found)
         case "vote release":
             return (observer_of_bits(check_count("queries at the top", answer["queries"])),)
         case "bandit run":
@@ -243,8 +224,10 @@ def _trusts(found: Statement) -> tuple[str, ...]:
         case "mean" | "account calibrate":
             trust: str = found.answer["trust"]
             return (trust, trust) if found.kind == "mean" and trust == "aggregate" else (trust,)
-        case "frequencies":
+        case "frequencies" | "frequencies large":
             return frequency_trusts(found)
+        case "frequencies levels":
+            return ("local",) * len(found.guarantees)
         case "account shuffle":
             return ("shuffle", "local")
         case _:

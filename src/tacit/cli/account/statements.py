@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
 
-from tacit.cli.account import answers, central, frequencies, hidden, mix, sampled, shuffled
+from tacit.cli.account import answers, central, frequencies, hidden, large, levels, mix, sampled, shuffled
 from tacit.cli.account.beside import check_beside
 from tacit.cli.output import JsonFlag, print_foreign, print_json, print_line, print_text
 from tacit.errors import ParameterError, VerificationError
@@ -39,6 +39,8 @@ _CHECKS: Final[dict[str, Callable[[Statement], None]]] = {
     "train": answers.check_run_files,
     "mean": answers.check_means,
     "frequencies": frequencies.check_frequencies,
+    "frequencies levels": levels.check_levels,
+    "frequencies large": large.check_large,
     "vote release": answers.check_votes,
     "bandit run": answers.check_bandit,
     "account shuffle": answers.check_alone,

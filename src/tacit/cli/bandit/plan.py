@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from tacit.cli.bandit.question import DELTA, TRUSTS, Budget, Horizon, budget_facts, whole_horizon
+from tacit.cli.bandit.question import SILOS, TRUSTS, Budget, Horizon, budget_facts, share_facts, whole_horizon
 from tacit.cli.bandit.simulate import play, worlds
 from tacit.cli.flags import takes
 from tacit.cli.output import JsonFlag, print_json, print_table, print_text, progress
@@ -56,7 +56,10 @@ def plan(flags: PlanFlags) -> None:
             asked = replace(
                 flags,
                 epsilon=flags.epsilon if private else None,
-                delta=(DELTA if flags.delta is None else flags.delta) if trust == "shuffle" else None,
+                noise=flags.noise if private and trust != "aggregate" else "discrete",
+                delta=flags.delta if trust in ("shuffle", "aggregate") else None,
+                parties=flags.parties if trust == "aggregate" else SILOS,
+                colluding=flags.colluding if trust == "aggregate" else 0,
                 anonymity=flags.anonymity if trust == "shuffle" else "batch",
                 method=flags.method if trust == "shuffle" else "numeric",
             )
@@ -77,6 +80,7 @@ def plan(flags: PlanFlags) -> None:
             rows.append(
                 {
                     **budget_facts(privacy),
+                    **share_facts(privacy),
                     "bound": bound.regret,
                     "simulated": float(np.mean(regrets)) if regrets else None,
                     "level": bound.batches[-1].level if bound.batches else None,

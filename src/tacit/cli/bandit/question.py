@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DELTA",
+    "SILOS",
     "TRUSTS",
     "Budget",
     "Decisions",
@@ -26,12 +27,15 @@ __all__ = [
     "Trust",
     "budget_facts",
     "read_actions",
+    "share_facts",
     "whole_horizon",
 ]
 
-TRUSTS: Final = ("central", "shuffle", "local", "none")
+TRUSTS: Final = ("central", "aggregate", "shuffle", "local", "none")
 DELTA: Final = 1e-6
-"""Behind a shuffler, where no other is asked for."""
+"""Behind a shuffler and in sums, where no other is asked for."""
+SILOS: Final = 10
+"""Under aggregate trust, where no other number is asked for."""
 
 Horizon = Annotated[float, typer.Option(help="Number of rounds, one client each, such as 1e6.")]
 Trust = Annotated[
@@ -41,6 +45,7 @@ Trust = Annotated[
             TRUSTS,
             told={
                 "central": "a server sees rewards",
+                "aggregate": "silos see rewards of their own, and only sums of all silos are seen",
                 "shuffle": "a shuffler mixes messages and deals the actions",
                 "local": "nobody",
                 "none": "no privacy",
@@ -59,7 +64,8 @@ class Budget:
         float | None, typer.Option(help="Budget of one reward.", show_default="needed for privacy")
     ] = None
     delta: Annotated[
-        float | None, typer.Option(help="Delta, under shuffle trust.", show_default="1e-6, else 0")
+        float | None,
+        typer.Option(help="Delta, under shuffle and aggregate trust.", show_default="1e-6, else 0"),
     ] = None
     noise: Annotated[
         str,
@@ -91,6 +97,12 @@ class Budget:
             help="How the level of shuffled messages is found: {names}.",
         ),
     ] = "numeric"
+    parties: Annotated[
+        int, typer.Option(help="Silos that add a share of the noise each, under aggregate trust.")
+    ] = SILOS
+    colluding: Annotated[
+        int, typer.Option(help="Silos that may tell what they added, under aggregate trust.")
+    ] = 0
 
     def privacy(self, trust: str) -> RewardPrivacy:
         """Return who is trusted with what budget."""
@@ -99,18 +111,29 @@ class Budget:
 
         name = check_choice("trust", trust, TRUSTS)
         if name == "none":
-            if self.epsilon is not None:
-                raise ParameterError(f"epsilon is for a trust model, got {self.epsilon!r} with trust 'none'.")
+            for field in fields(Budget):
+                if (value := getattr(self, field.name)) != field.default:
+                    raise ParameterError(
+                        f"{field.name} is for a trust model, got {value!r} with trust 'none'."
+                    )
             return RewardPrivacy()
         if self.epsilon is None:
             raise ParameterError(f"epsilon must be given for trust {name!r}.")
         if not math.isfinite(self.epsilon):
             check_finite("epsilon", self.epsilon)
-        shuffled = name == "shuffle"
+        summed = name == "aggregate"
+        if not summed and (self.parties, self.colluding) != (SILOS, 0):
+            raise ParameterError(
+                f"parties and colluding are for trust 'aggregate', got {self.parties} and {self.colluding} "
+                f"with trust {name!r}."
+            )
+        usual = DELTA if summed or name == "shuffle" else 0.0
         return RewardPrivacy(
             trust=TrustModel(name),
             epsilon=self.epsilon,
-            delta=(DELTA if shuffled else 0.0) if self.delta is None else self.delta,
+            delta=usual if self.delta is None else self.delta,
+            parties=self.parties if summed else 0,
+            colluding=self.colluding if summed else 0,
             noise=RewardNoise(check_choice("noise", self.noise, BANDIT_NOISES)),
             anonymity=Anonymity(check_choice("anonymity", self.anonymity, ANONYMITIES)),
             method=Amplification(check_choice("method", self.method, LEVEL_METHODS)),
@@ -203,3 +226,8 @@ def budget_facts(privacy: RewardPrivacy) -> dict[str, Any]:
         "anonymity": privacy.anonymity.value,
         "levels": privacy.method.value,
     }
+
+
+def share_facts(privacy: RewardPrivacy) -> dict[str, int]:
+    """Return how many silos add shares of the noise, and how many of them may tell, for programs."""
+    return {"parties": privacy.parties, "colluding": privacy.colluding}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import ExitStack
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -11,19 +12,22 @@ import typer
 
 from tacit.cli.bandit.question import TRUSTS, Decisions, budget_facts, read_actions
 from tacit.cli.choices import OneOf
-from tacit.cli.files import check_file
+from tacit.cli.files import check_file, check_picture
 from tacit.cli.flags import takes
 from tacit.cli.output import JsonFlag, print_json, print_table, print_text
+from tacit.cli.pages import ReportFlag, check_page, write_page
 from tacit.errors import DataError, ParameterError, check_choice
 
 if TYPE_CHECKING:
     from tacit.bandits import BanditPlan, Batch, LiveBandit
+    from tacit.ledger import Ledger
     from tacit.numerics import Array, IntArray
 
 __all__ = ["run"]
 
 _BEGINS: Final = ("actions", "horizon", "trust")
 _RANGE: Final = ("lower", "upper")
+_NO_ESTIMATES: Final = "plot is of the estimates of a batch, and none is answered yet."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +68,13 @@ class RunFlags(Decisions):
             show_default="none",
         ),
     ] = None
+    ledger: Annotated[
+        Path | None,
+        typer.Option(
+            help="Ledger that pays for the rewards under central trust, once for the whole run.",
+            show_default="the one beside the log",
+        ),
+    ] = None
     out: Annotated[
         Path | None,
         typer.Option(
@@ -76,7 +87,20 @@ class RunFlags(Decisions):
         int | None,
         typer.Option(help="Seed of a simulation, which protects nobody.", show_default="secret randomness"),
     ] = None
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            help="Picture file of the estimates of the batch that was answered last.",
+            show_default="no picture",
+        ),
+    ] = None
+    report: ReportFlag = None
     json: JsonFlag = False
+
+    def __post_init__(self) -> None:
+        if self.plot is not None:
+            check_picture(self.plot)
+        check_page(self.report)
 
     def asked(self) -> BanditPlan | None:
         """Return the plan that the flags ask for; None where they name none."""
@@ -105,34 +129,25 @@ def run(flags: RunFlags) -> None:
     """
     from tacit.bandits import LiveBandit
     from tacit.privacy.statement import Statement
-    from tacit.privacy.weak import warn_of_weak
     from tacit.randomness import secure, simulated
 
     asked = flags.asked()
     if flags.out is not None:
         _check_out(flags.out, flags)
-    if flags.record.exists():
-        bandit = LiveBandit.resume(flags.record, plan=asked, seed=flags.seed)
-    else:
-        if asked is None:
-            raise ParameterError(
-                f"record must be a run that was started, got {str(flags.record)!r}; give --actions, "
-                "--horizon and --trust to start it."
-            )
-        check_file("record", flags.record)
-        if flags.log is not None:
-            raise ParameterError("log is of a run that was started: what would it be the answers to?")
-        privacy = asked.privacy
-        if privacy.private:
-            warn_of_weak(privacy.epsilon, privacy.delta, unit=privacy.neighbours.unit)
-        bandit = LiveBandit.start(asked, flags.record, seed=flags.seed)
-    answered = _answer(bandit, flags.log) if flags.log is not None else []
-    batch = bandit.next_batch()
+    with ExitStack() as opened:
+        if flags.record.exists():
+            bandit = LiveBandit.resume(flags.record, plan=asked, seed=flags.seed)
+            bandit.pay_from(_payers(flags, opened, pays=bandit.draws_noise))
+        else:
+            bandit = _start(flags, asked, opened)
+        answered = _answer(bandit, flags.log) if flags.log is not None else []
+        batch = bandit.next_batch()
     if flags.out is not None:
         rng = secure() if flags.seed is None else simulated(flags.seed, "bandit deal", batch.number)
         shuffled = bandit.plan.privacy.trust == "shuffle"
         rows = batch.deal(rng) if shuffled else batch.in_order()
         flags.out.write_text("action\n" + "".join(f"{row}\n" for row in rows.tolist()), encoding="utf-8")
+    _draw(flags, bandit)
     facts = _facts(bandit, batch, answered, flags.out)
     if flags.json:
         print_json(Statement(kind="bandit run", guarantees=bandit.guarantees, answer=facts).to_builtins())
@@ -140,11 +155,54 @@ def run(flags: RunFlags) -> None:
         _show(facts, bandit)
 
 
+def _start(flags: RunFlags, plan: BanditPlan | None, opened: ExitStack) -> LiveBandit:
+    """Start a run."""
+    from tacit.bandits import LiveBandit
+    from tacit.privacy.weak import warn_of_weak
+
+    if plan is None:
+        raise ParameterError(
+            f"record must be a run that was started, got {str(flags.record)!r}; give --actions, --horizon "
+            "and --trust to start it."
+        )
+    if flags.plot is not None:
+        raise ParameterError(_NO_ESTIMATES)
+    check_file("record", flags.record)
+    if flags.log is not None:
+        raise ParameterError("log is of a run that was started: what would it be the answers to?")
+    privacy = plan.privacy
+    if privacy.private:
+        warn_of_weak(privacy.epsilon, privacy.delta, unit=privacy.neighbours.unit)
+    payers = _payers(flags, opened, pays=False)
+    return LiveBandit.start(plan, flags.record, seed=flags.seed, accounts=payers)
+
+
+def _payers(flags: RunFlags, opened: ExitStack, *, pays: bool) -> list[Ledger]:
+    """Open the ledgers that pay: those that are named, or those beside the log of a run that pays.
+
+    Args:
+        flags: Of the command.
+        opened: Closes them.
+        pays: Whether answers in the log will be paid for.
+    """
+    from tacit.cli.paying import paying_places
+    from tacit.data import TableFiles
+    from tacit.ledger import ledgers_of, open_paying
+    from tacit.privacy import Neighbours, Part
+
+    if pays and flags.log is not None:
+        log = TableFiles((flags.log,), together=False)
+        places = paying_places(log, flags.ledger, Neighbours(part=Part.REWARD), local=False)
+    else:
+        places = [] if flags.ledger is None else [ledgers_of(flags.ledger)]
+    return [opened.enter_context(one) for place in places for one in open_paying(place, local=False)]
+
+
 def _check_out(out: Path, flags: RunFlags) -> None:
     """Refuse an output that cannot be written, or that would replace a file of the run."""
     check_file("out", out)
     beside = [flags.record.with_name(flags.record.name + end) for end in (".lock", ".new")]
-    for path in (flags.record, *beside, flags.log, flags.actions):
+    for path in (flags.record, *beside, flags.log, flags.actions, flags.ledger, flags.plot, flags.report):
         if path is not None and out.resolve() == path.resolve():
             raise ParameterError(f"out must be a file of its own, got {str(out)!r}, which the run needs.")
 
@@ -160,12 +218,12 @@ def _answer(bandit: LiveBandit, path: Path) -> list[int]:
         later = numbers[numbers > batch.number]
         if later.size and not whole:
             raise DataError(f"log has rows of batch {int(later.min())}, which is not out.")
-        if later.size and bandit.draws_noise:
+        if later.size and bandit.draws_noise and not bandit.is_kept:
             # Nobody knows a batch before the one ahead of it is answered: these rewards were answered before.
             raise DataError(
                 f"log has rows of batch {int(later.min())} and the record waits for batch {batch.number}: it "
                 "is an older copy, or another run. Answering would draw fresh noise for the same rewards; "
-                "put the latest record back."
+                "put the latest record back, or name the ledger that paid for it."
             )
         if not whole:  # nothing yet, or still coming in
             return answered
@@ -185,7 +243,7 @@ def _read_log(path: Path, kind: str) -> tuple[IntArray, IntArray, Array]:
     if not path.is_file():
         raise ParameterError(f"log must be a file that exists, got {str(path)!r}.")
     columns = ["batch", "action", kind]
-    table = read_table(path, numeric=columns)
+    table = read_table(path, numeric=columns, may_be_empty=True)
     if sorted(table.columns) != sorted(columns):
         raise DataError(
             f"log must have the columns {', '.join(columns)}, got {', '.join(map(str, table.columns))!r:.80}."
@@ -203,6 +261,24 @@ def _read_log(path: Path, kind: str) -> tuple[IntArray, IntArray, Array]:
         )
     numbers, actions = public.astype(np.int64).T
     return numbers, actions, table[kind].to_numpy()
+
+
+def _draw(flags: RunFlags, bandit: LiveBandit) -> None:
+    """Write the picture and the report that were asked for; neither is a release of its own."""
+    if flags.plot is None and flags.report is None:
+        return
+    from tacit.reports import draw_estimates, run_page
+
+    decisions = bandit.decisions()
+    if flags.plot is not None:
+        if not decisions:
+            raise ParameterError(_NO_ESTIMATES)
+        alive, last = decisions[-1]
+        figure = draw_estimates(last, alive, trust=budget_facts(bandit.plan.privacy)["trust"])
+        figure.savefig(flags.plot, dpi=200)
+    if flags.report is not None:
+        page = run_page(bandit.plan, decisions, bandit.guarantees, best=bandit.best, finished=bandit.finished)
+        write_page(flags.report, page)
 
 
 def _facts(bandit: LiveBandit, batch: Batch, answered: list[int], out: Path | None) -> dict[str, Any]:

@@ -8,11 +8,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tacit.cli.bandit.question import Decisions, Horizon, Trust, budget_facts, read_actions, whole_horizon
+from tacit.cli.bandit.question import (
+    Decisions,
+    Horizon,
+    Trust,
+    budget_facts,
+    read_actions,
+    share_facts,
+    whole_horizon,
+)
 from tacit.cli.choices import OneOf
+from tacit.cli.files import check_picture
 from tacit.cli.flags import takes
 from tacit.cli.names import REWARD_MODELS
 from tacit.cli.output import JsonFlag, print_json, print_table, print_text, progress
+from tacit.cli.pages import ReportFlag, check_page, write_page
 from tacit.errors import ParameterError, check_choice, check_count
 
 if TYPE_CHECKING:
@@ -46,7 +56,17 @@ class SimulateFlags(Decisions):
     ] = "rademacher"
     runs: Annotated[int, typer.Option(help="Number of worlds, each with a parameter of its own.")] = 1
     seed: Annotated[int, typer.Option(help="Seed of worlds, rewards and noise.")] = 0
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Picture file of the regret over the rounds.", show_default="no picture"),
+    ] = None
+    report: ReportFlag = None
     json: JsonFlag = False
+
+    def __post_init__(self) -> None:
+        if self.plot is not None:
+            check_picture(self.plot)
+        check_page(self.report)
 
 
 @takes(SimulateFlags)
@@ -72,19 +92,20 @@ def simulate(flags: SimulateFlags) -> None:
             show(k)
             found.append(play(plan, world, seed=flags.seed, run=k))
             free = _with_privacy(plan, RewardPrivacy())
-            without.append(play(free, world, seed=flags.seed, run=k).regret)
+            without.append(play(free, world, seed=flags.seed, run=k))
     regrets = np.array([one.regret for one in found])
     first = found[0]
     facts: dict[str, Any] = {
         "regret": float(regrets.mean()),
         "standard_error": float(regrets.std(ddof=1) / np.sqrt(runs)) if runs > 1 else None,
-        "regret_without_privacy": float(np.mean(without)),
+        "regret_without_privacy": float(np.mean([one.regret for one in without])),
         "rounds": horizon,
         "runs": runs,
         "seed": flags.seed,
         "actions": len(plans[0].actions),
         "dim": plans[0].actions.shape[1],
         **budget_facts(privacy),
+        **share_facts(privacy),
         "radius_mode": flags.radius_mode,
         "survived": sum(one.survived for one in found),
         "batches": [
@@ -102,6 +123,14 @@ def simulate(flags: SimulateFlags) -> None:
         "guarantee": str(first.guarantees[0]),
         "guarantees": [claim.to_builtins() for claim in first.guarantees],
     }
+    if flags.plot is not None:
+        from tacit.reports import draw_regret
+
+        draw_regret(found, without, trust=flags.trust).savefig(flags.plot, dpi=200)
+    if flags.report is not None:
+        from tacit.reports import simulation_page
+
+        write_page(flags.report, simulation_page(plans[0], found, without, seed=flags.seed))
     if flags.json:
         print_json(facts)
     else:

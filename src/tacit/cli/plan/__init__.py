@@ -3,8 +3,9 @@
 from tacit.cli.plan.commands import app
 from tacit.cli.plan.frequencies import frequencies
 from tacit.cli.plan.train import train
+from tacit.cli.several import several
 
 __all__ = ["app"]
 
-app.command()(frequencies)
+app.command(cls=several("--levels", numbers=("--levels",)))(frequencies)
 app.command()(train)

@@ -9,9 +9,17 @@ import typer
 
 from tacit.cli.choices import OneOf
 from tacit.cli.flags import takes
-from tacit.cli.frequencies import TRUSTS, budget_of
+from tacit.cli.frequencies import (
+    TRUSTS,
+    DeltaOption,
+    MaxMessageBitsOption,
+    MaxRandomBitsOption,
+    budget_of,
+    check_levels,
+)
 from tacit.cli.output import JsonFlag, print_json, print_table, print_text, progress
-from tacit.errors import check_count
+from tacit.cli.plan.levels import plan_levels
+from tacit.errors import ParameterError, check_count
 
 if TYPE_CHECKING:
     from tacit.frequencies import FrequencyOracle
@@ -26,27 +34,37 @@ class FrequencyPlanFlags:
 
     k: Annotated[int, typer.Option(help="Number of values.")]
     n: Annotated[int, typer.Option(help="Number of clients, with one value each.")]
-    epsilon: Annotated[float, typer.Option(help="Privacy budget of the frequencies.")]
-    delta: Annotated[
+    epsilon: Annotated[
         float | None,
+        typer.Option(help="Privacy budget of the frequencies.", show_default="the largest of --levels"),
+    ] = None
+    levels: Annotated[
+        list[float] | None,
         typer.Option(
-            help="Probability that the bound may fail.", show_default="0, or 1e-6 with --trust shuffle"
+            help="Epsilon of every analyst, in order: `--levels 0.5,1,2`. One message serves all of them.",
+            show_default="one analyst, who is everybody",
         ),
     ] = None
+    parties: Annotated[
+        int | None,
+        typer.Option(
+            help="Tables that hold the clients and hide each other, with --trust aggregate.",
+            show_default="one for every client",
+        ),
+    ] = None
+    delta: DeltaOption = None
     trust: Annotated[
         str,
         typer.Option(
-            click_type=OneOf(TRUSTS, told={"local": "nobody", "shuffle": "a shuffler"}),
+            click_type=OneOf(TRUSTS, told={"local": "nobody", "shuffle": "a shuffler", "aggregate": "a sum"}),
             help="Who is trusted: {names}.",
         ),
     ] = "local"
-    max_random_bits: Annotated[
-        float | None,
-        typer.Option(help="Most fair bits that a client may need.", show_default="no limit"),
-    ] = None
-    max_message_bits: Annotated[
-        int | None, typer.Option(help="Most bits of a message.", show_default="no limit")
-    ] = None
+    colluding: Annotated[
+        int, typer.Option(help="Tables that may tell what they added, with --trust aggregate.")
+    ] = 0
+    max_random_bits: MaxRandomBitsOption = None
+    max_message_bits: MaxMessageBitsOption = None
     independent: Annotated[
         bool,
         typer.Option(
@@ -56,11 +74,44 @@ class FrequencyPlanFlags:
     ] = False
     json: JsonFlag = False
 
+    def __post_init__(self) -> None:
+        if self.levels is not None:
+            others = {
+                "trust": self.trust if self.trust != "local" else None,
+                "delta": self.delta or None,
+                "max_random_bits": self.max_random_bits,
+                "max_message_bits": self.max_message_bits,
+                "independent": self.independent or None,
+            }
+            check_levels(self.levels, self.epsilon, others)
+        elif self.epsilon is None:
+            raise ParameterError("--epsilon must be given, or --levels with one for every analyst.")
+        if self.trust != "aggregate" and (self.parties is not None or self.colluding):
+            raise ParameterError(
+                f"parties and colluding are for trust 'aggregate', got {self.parties} and {self.colluding} "
+                f"with trust {self.trust!r}."
+            )
+
+    @property
+    def sizes(self) -> list[int]:
+        """Clients of each table under aggregate trust, dealt evenly."""
+        if self.trust != "aggregate":
+            return []
+        n = check_count("n", self.n)
+        parties = check_count("parties", n if self.parties is None else self.parties, high=n)
+        return [n // parties + (place < n % parties) for place in range(parties)]
+
 
 @takes(FrequencyPlanFlags)
 def frequencies(flags: FrequencyPlanFlags) -> None:
-    """Rank mechanisms for the frequencies of k values by their exact squared error."""
-    budget = budget_of(flags.epsilon, flags.delta, flags.trust)
+    """Rank mechanisms for the frequencies of k values by their exact squared error.
+
+    With --levels: what several analysts find, each at an epsilon of its own, from one message of a client.
+    """
+    if flags.levels is not None:
+        plan_levels(flags.k, flags.n, flags.levels, json=flags.json)
+        return
+    budget = budget_of(0.0 if flags.epsilon is None else flags.epsilon, flags.delta, flags.trust)
     check_count("n", flags.n)
     with progress("calibrating"):
         found = _candidates(flags, budget)
@@ -72,6 +123,8 @@ def frequencies(flags: FrequencyPlanFlags) -> None:
                     "k": flags.k,
                     "n": flags.n,
                     "trust": flags.trust,
+                    "parties": len(flags.sizes) or None,
+                    "colluding": flags.colluding,
                     "epsilon": budget.epsilon,
                     "delta": budget.delta,
                     "max_random_bits": flags.max_random_bits,
@@ -90,14 +143,15 @@ def frequencies(flags: FrequencyPlanFlags) -> None:
 
 def _candidates(flags: FrequencyPlanFlags, budget: PrivacyBudget) -> list[dict[str, Any]]:
     """Return all mechanisms that can be used, the best first."""
-    from tacit.errors import ParameterError
     from tacit.frequencies import MECHANISMS, FrequenciesQuery, choose_mechanism, observer_of_frequencies
     from tacit.privacy import TrustModel, Unit, guarantee
 
     trust = TrustModel(flags.trust)
-    if trust is TrustModel.CENTRAL:
+    if trust in (TrustModel.CENTRAL, TrustModel.AGGREGATE):
         if flags.independent:
-            raise ParameterError("independent is for clients who randomise; under central trust none does.")
+            raise ParameterError(
+                f"independent is for clients who randomise; under {trust.value} trust none does."
+            )
         query = FrequenciesQuery.calibrated(
             k=flags.k,
             n=flags.n,
@@ -105,8 +159,13 @@ def _candidates(flags: FrequencyPlanFlags, budget: PrivacyBudget) -> list[dict[s
             trust=trust,
             max_random_bits=flags.max_random_bits,
             max_message_bits=flags.max_message_bits,
+            parties=flags.sizes,
+            colluding=flags.colluding,
         )
-        line = _line("histogram", "counts with noise", query.mse, query.k, query.message_bits, 0.0)
+        what = "counts with noise" + (
+            f", a share from each of {query.tables:,} tables" if query.tables else ""
+        )
+        line = _line(query.mechanism, what, query.mse, query.k, query.message_bits, 0.0)
         return [line | _priced(query.price) | {"local_epsilon": None, "detectable": None}]
     ranked = choose_mechanism(
         flags.k,

@@ -6,8 +6,9 @@ import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
-from tacit.federation.network.private_files import make_private_folder, replace_private
+from tacit.federation.network.private_files import make_private_folder
 from tacit.federation.protocols import Memory
+from tacit.ledger.private_files import replace_private
 
 __all__ = ["AcceptedRuns"]
 

@@ -22,7 +22,7 @@ import msgspec
 
 from tacit.errors import AuthenticationError, ParameterError, VerificationError
 from tacit.federation.network.keys import SigningKey, VerifyKey
-from tacit.federation.network.private_files import replace_private
+from tacit.ledger.private_files import replace_private
 
 __all__ = [
     "HANDED_OVER",

@@ -10,7 +10,8 @@ from typing import Any, Final
 import msgspec
 
 from tacit.errors import ParameterError, check_name, check_positive, check_probability, check_text, shown
-from tacit.federation.network.private_files import make_private_folder, replace_private
+from tacit.federation.network.private_files import make_private_folder
+from tacit.ledger.private_files import replace_private
 from tacit.privacy import PrivacyBudget
 
 __all__ = ["Consent", "Consents"]

@@ -204,14 +204,25 @@ def _subset(epsilon0: float, parties: int, argument: str) -> Dominating:
     return _two_level(epsilon0, parties, w / k, w * (w - 1) / (k * (k - 1)))
 
 
+def _recoverable_hadamard(epsilon0: float, parties: int, argument: str) -> Dominating:
+    """Return the bound of recoverable Hadamard response: blocks of b - 1 places, b / 2 of which are likely.
+
+    Likely sets of two values of one block share b / 4 places, and those of two blocks nothing.
+    """
+    k = _whole("rhr", argument, low=2)
+    blocks, dim = hadamard_blocks(k, epsilon0)
+    symbols = blocks * (dim - 1)
+    return _two_level(epsilon0, parties, dim / 2 / symbols, dim / 4 / symbols if k < dim else 0.0)
+
+
 def _cap(epsilon0: float, parties: int, argument: str) -> Dominating:
-    try:
-        measure = float(argument)
-    except ValueError:
-        measure = math.nan
-    if not 0 < measure <= 0.5:
-        raise ParameterError(f"privunit:q needs the measure q of the cap in (0, 0.5], got {argument!r}.")
-    return _two_level(epsilon0, parties, measure, 0.0)
+    return _two_level(epsilon0, parties, _share("privunit", "the cap", argument, high=0.5), 0.0)
+
+
+def _likely(epsilon0: float, parties: int, argument: str) -> Dominating:
+    """Return the bound of any two-level randomizer: sets that are too large to be disjoint share the rest."""
+    measure = _share("two-level", "a set", argument, high=1 - 2.0**-30)
+    return _two_level(epsilon0, parties, measure, max(2 * measure - 1, 0.0))
 
 
 def _laplace(epsilon0: float, parties: int, _: str) -> BlanketBound:
@@ -231,6 +242,17 @@ def _laplace_cells(epsilon0: float, points: int) -> Cells:
     mass = np.diff(np.concatenate([[-1.0], slope, [0.0]])) / 2
     ones = np.ones_like(r)
     return Cells(np.append(r, ones), np.append(ones, r), np.append(mass, mass))
+
+
+def _share(name: str, of: str, text: str, *, high: float) -> float:
+    """Return the share after the colon."""
+    try:
+        share = float(text)
+    except ValueError:
+        share = math.nan
+    if not 0 < share <= high:
+        raise ParameterError(f"{name}:q needs the measure q of {of} in (0, {high:g}], got {text!r}.")
+    return share
 
 
 def _whole(name: str, text: str, *, low: int) -> int:
@@ -284,6 +306,13 @@ RANDOMIZERS: tuple[Randomizer, ...] = (
         partial(_unary, symmetric=True),
     ),
     Randomizer("ss:k", "subset selection on k values: one set of ceil(k / (e^e0 + 1))", "blanket", _subset),
+    Randomizer("rhr:k", "recoverable Hadamard response on k values", "blanket", _recoverable_hadamard),
+    Randomizer(
+        "two-level:q",
+        "any message of which, for each input, a share q of all are e^epsilon0 times as likely as the others",
+        "blanket",
+        _likely,
+    ),
     Randomizer("laplace", "Laplace noise of scale 1 / epsilon0 on a number in [0, 1]", "blanket", _laplace),
     Randomizer(
         "privunit:q",

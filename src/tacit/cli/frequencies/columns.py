@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from tacit.errors import DataError, ParameterError
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tacit.data.columns_spec import Value
     from tacit.numerics import IntArray
 
-__all__ = ["OTHER", "Domain", "read_column"]
+__all__ = ["OTHER", "Domain", "Places", "lines_of", "read_column"]
 
 OTHER: Final = "other"
 """The value that a cell outside of the domain counts as; the last one, unless the domain has it."""
@@ -59,14 +59,7 @@ class Domain:
         if values is not None:
             return cls([part for one in values for part in one.split(",")], source="values")
         if file is not None:
-            try:
-                lines = file.read_text(encoding="utf-8-sig").splitlines()
-            except (OSError, UnicodeDecodeError) as error:
-                reason = getattr(error, "strerror", None) or "it is not UTF-8"
-                raise ParameterError(
-                    f"domain must be a readable file, got {str(file)!r}: {reason}."
-                ) from error
-            return cls([line for line in lines if line.strip()], source=f"the lines of {file}")
+            return cls([*lines_of("domain", file)], source=f"the lines of {file}")
         from tacit.cli.mean_columns import described_columns
         from tacit.data import Categorical
 
@@ -90,8 +83,29 @@ class Domain:
         return np.where(place < 0, self._other, place)[which].astype(np.int64)
 
 
+def lines_of(name: str, file: Path) -> list[str]:
+    """Return the lines of a file of an option that are not blank.
+
+    Raises:
+        ParameterError: It cannot be read, or is not UTF-8.
+    """
+    try:
+        lines = file.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise ParameterError(f"{name} must be a readable file, got {str(file)!r}: {reason}.") from error
+    return [line for line in lines if line.strip()]
+
+
+class Places(Protocol):
+    """A domain that says where every cell is in it: one row of a whole array for each."""
+
+    def places(self, cells: object) -> Any:
+        """Return the place of every cell, whatever the others are."""
+
+
 def read_column(
-    tables: TableFiles, column: str, domain: Domain, *, person: str | None
+    tables: TableFiles, column: str, domain: Places, *, person: str | None, apart: bool = False
 ) -> tuple[IntArray, list[int]]:
     """Return the values of one column, one for each protected unit, and how many units each table has.
 
@@ -101,6 +115,7 @@ def read_column(
         domain: Of its values.
         person: Column with the id of each record's person, who counts once: by the first of the person's
             records, which no other person's records change. None where records are protected.
+        apart: Whether tables stay apart: a person counts in each of them.
 
     Raises:
         DataError: A table without the column.
@@ -108,6 +123,7 @@ def read_column(
     """
     import numpy as np
 
+    from tacit.cli.mean_columns import told_apart, units_of
     from tacit.data import read_table
     from tacit.data.cells import together
     from tacit.data.encoding import check_columns
@@ -126,8 +142,11 @@ def read_column(
     if person is None:
         return values, list(map(len, frames))
     ids = person_ids(together([frame[person] for frame in frames]))
+    rows = list(map(len, frames))
+    if apart:
+        ids = told_apart(ids, rows)
     first: dict[str, int] = {}
     for place, one in enumerate(ids.tolist()):
         first.setdefault(one, place)
     kept = np.fromiter(first.values(), dtype=np.int64, count=len(first))
-    return values[kept], [len(kept)]
+    return values[kept], units_of(ids, rows, apart=apart)

@@ -1,0 +1,35 @@
+"""Files that hold a state: readable by their owner only, and replaced whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+__all__ = ["beside", "replace_private"]
+
+_FILE: Final = 0o600
+
+
+def beside(path: Path) -> Path:
+    """Return where a file is written before it takes the place of another one."""
+    return path.with_name(f"{path.name}.new")
+
+
+def replace_private(path: Path, data: bytes) -> None:
+    """Put a file in the place of another one, on disk before this returns; one that is killed leaves either.
+
+    Raises:
+        OSError: It cannot be written; what was there is there.
+    """
+    new = beside(path)
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _FILE), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)  # without it, a power cut may bring back the old name
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
