@@ -26,6 +26,7 @@ from benchmarks import (
     complete_masks,
     crowd,
     deployed_rounds,
+    fairness,
     federation,
     flower,
     frequencies,
@@ -75,6 +76,7 @@ MODULES = (
     voting,
     frequencies,
     bandits,
+    fairness,
     tables,
     messages,
 )

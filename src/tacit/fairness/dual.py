@@ -54,9 +54,12 @@ class ErmiDual:
     def slopes(self, scores: Array, probabilities: Array, of: Membership) -> Array:  # noqa: ARG002
         """Return the derivatives of the terms of these records in their scores, shape (n, m)."""
         z, cells = of.conditions, of.cells(self._groups)
-        rows = self._scale[z] * self._rows[cells]
-        costs = (rows * (2 / self._roots[cells])[:, None] - self._norms[z]) * of.factors[:, None]
-        return pull_back(probabilities, costs)
+        if len(of) >= len(self._rows):  # a table of all cells is then the smaller one
+            z, places, cells = np.arange(len(self._rows)) // self._groups, cells, np.arange(len(self._rows))
+        else:
+            places = np.arange(len(of))
+        costs = self._scale[z] * self._rows[cells] * (2 / self._roots[cells])[:, None] - self._norms[z]
+        return pull_back(probabilities, costs.take(places, axis=0) * of.factors[:, None])
 
     def climb(self, probabilities: Array, of: Membership, step: float) -> None:
         """Take a step of gradient ascent on the mean term of these records, and stay within the radii."""

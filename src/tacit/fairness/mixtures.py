@@ -11,8 +11,9 @@ from scipy import optimize
 from sklearn.dummy import DummyClassifier
 
 from tacit.errors import DataError, ParameterError, check_probability
-from tacit.fairness.metrics import group_rates
-from tacit.fairness.notions import Fairness
+from tacit.fairness.groups import Groups
+from tacit.fairness.notions import Conditions, Fairness
+from tacit.fairness.thresholds import rates_at, wrong_at
 from tacit.numerics import Array
 
 __all__ = ["CutModel", "Mixture", "fair_mixture", "naive_majority_mixture"]
@@ -148,34 +149,28 @@ def fair_mixture(
     most = check_probability("max_violation", max_violation)
     if not models:
         raise ParameterError("models must be one at least, got none.")
-    labels = np.asarray(y)
+    labels, classes = np.asarray(y), np.asarray(models[0].classes_)
+    groups = sensitive_features if isinstance(sensitive_features, Groups) else Groups.of(sensitive_features)
+    where = Conditions.of(Fairness.of(fairness), labels, classes=classes, advantaged=advantaged)
     parts: list[Any] = []
-    said: list[Array] = []
+    errors, rates = [], []
     for model in models:
-        if len(model.classes_) > 2 or cuts == 1:
+        if len(classes) == 2 and cuts > 1:
+            tried = np.linspace(-_SPREAD, _SPREAD, cuts | 1)  # an odd number has 0 among them
+            parts += [CutModel(model, float(cut)) for cut in tried]
+            margins = [model.decision_function(X)]
+            errors.append(wrong_at(margins[0], (labels == classes[1]).astype(np.int64), tried) / len(labels))
+        else:
+            tried, said = np.zeros(1), model.predict(X)
             parts.append(model)
-            said.append(model.predict(X))
-            continue
-        scores = model.decision_function(X)
-        for cut in np.linspace(-_SPREAD, _SPREAD, cuts | 1):  # an odd number has 0 among them
-            parts.append(CutModel(model, float(cut)))
-            said.append(np.asarray(model.classes_)[(scores > cut).astype(np.int64)])
-    tables = [
-        group_rates(
-            one,
-            sensitive_features,
-            fairness=fairness,
-            labels=labels,
-            classes=models[0].classes_,
-            advantaged=advantaged,
-        )
-        for one in said
-    ]
-    rates = np.stack([table.rates for table in tables])  # (parts, z, m, k)
-    errors = np.array([np.mean(one != labels) for one in said])
-    chances = _least_error(errors, rates, most)
+            # Of two classes one is enough: what is not the second is the first.
+            margins = [np.where(said == name, 1.0, -1.0) for name in classes[len(classes) == 2 :]]
+            errors.append(np.array([np.mean(said != labels)]))
+        rates.append(np.stack([rates_at(one, groups, where, tried) for one in margins], axis=1))
+    table = np.concatenate(rates)
+    chances = _least_error(np.concatenate(errors), table, most)
     if chances is None:
-        least = _least_violation(rates)
+        least = _least_violation(table)
         raise DataError(
             f"max_violation must be at least {least:.4g} for mixtures of these models, got {max_violation!r}."
         )
@@ -184,9 +179,9 @@ def fair_mixture(
 
 
 def _bounds(rates: Array) -> tuple[Array, Array, int]:
-    """Return the constraints low_zj <= rate of the mixture <= low_zj + v, as rows for (chances, low, v)."""
-    parts, z, m, k = rates.shape
-    flat = np.moveaxis(rates, 0, -1).reshape(z * m, k, parts)
+    """Return the constraints low_jz <= rate of the mixture <= low_jz + v, as rows for (chances, low, v)."""
+    parts, m, z, k = rates.shape
+    flat = np.moveaxis(rates, 0, -1).reshape(m * z, k, parts)
     rows = []
     for cell in range(z * m):
         low = np.zeros(z * m)

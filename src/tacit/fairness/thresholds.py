@@ -7,10 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.errors import check_choice, check_non_negative
+from tacit.fairness.groups import Groups
+from tacit.fairness.notions import Conditions
 from tacit.fairness.penalty import Membership
 from tacit.numerics import Array, IntArray
 
-__all__ = ["Cut", "best_cut"]
+__all__ = ["Cut", "best_cut", "rates_at", "wrong_at"]
 
 _CUTS = 1024
 
@@ -62,12 +64,37 @@ def best_cut(
     near = np.sort(margins[np.abs(margins) <= within])
     between = (near[1:] + near[:-1]) / 2  # of two records, so that rounding moves neither across
     cuts = np.unique(np.append(between[:: max(1, len(between) // _CUTS)], 0.0))
-    wrong = _above(margins[y == 0], cuts) + np.sum(y == 1) - _above(margins[y == 1], cuts)
-    accuracies, violations = 1 - wrong / len(y), _violations(margins, of, cuts, measure)
+    accuracies, violations = 1 - wrong_at(margins, y, cuts) / len(y), _violations(margins, of, cuts, measure)
     allowed = violations <= limit
     # Of equals the one nearest to 0, where the model itself has it.
     best = np.lexsort((np.abs(cuts), *((-accuracies, ~allowed) if allowed.any() else (violations,))))[0]
     return Cut(float(cuts[best]), float(accuracies[best]), float(violations[best]))
+
+
+def rates_at(margins: Array, groups: Groups, where: Conditions, cuts: Array) -> Array:
+    """Return the share of each condition's and group's records above each cut.
+
+    Args:
+        margins: Shape (n,).
+        groups: Of the records.
+        where: Condition of the records.
+        cuts: Shape (cuts,).
+
+    Returns:
+        Shape (cuts, z, k); NaN where no record is of a condition and group.
+    """
+    found = np.full((len(cuts), len(where), len(groups)), np.nan)
+    looked = (groups.codes >= 0) & (where.codes >= 0)
+    cells, parts = _sorted_parts(margins[looked], where.codes[looked] * len(groups) + groups.codes[looked])
+    for cell, part in zip(cells, parts, strict=True):
+        found[:, cell // len(groups), cell % len(groups)] = _above(part, cuts) / len(part)
+    return found
+
+
+def wrong_at(margins: Array, y: IntArray, cuts: Array) -> Array:
+    """Return how many of two classes' records are on the wrong side of each cut, shape (cuts,)."""
+    above = _above(np.sort(margins[y == 0]), cuts)
+    return np.asarray(above + np.sum(y == 1) - _above(np.sort(margins[y == 1]), cuts))
 
 
 def _violations(margins: Array, of: Membership, cuts: Array, measure: str) -> Array:
@@ -76,23 +103,22 @@ def _violations(margins: Array, of: Membership, cuts: Array, measure: str) -> Ar
     looked = (of.groups >= 0) & (of.conditions >= 0)
     for z in np.unique(of.conditions[looked]):
         inside = looked & (of.conditions == z)
-        rates = np.stack(
-            [_above(part, cuts) / len(part) for part in _by_group(margins[inside], of.groups[inside])]
-        )
+        _, parts = _sorted_parts(margins[inside], of.groups[inside])
+        rates = np.stack([_above(part, cuts) / len(part) for part in parts])
         apart = np.ptp(rates, axis=0)
         if measure == "linf":
-            apart = np.abs(rates - _above(margins[inside], cuts) / inside.sum()).max(axis=0)
+            apart = np.abs(rates - _above(np.sort(margins[inside]), cuts) / inside.sum()).max(axis=0)
         violations = np.maximum(violations, apart)
     return violations
 
 
-def _above(scores: Array, cuts: Array) -> Array:
-    """Return how many scores are above each cut, shape (cuts,)."""
-    return np.asarray(len(scores) - np.searchsorted(np.sort(scores), cuts, side="right"))
+def _above(ordered: Array, cuts: Array) -> Array:
+    """Return how many of sorted margins are above each cut, shape (cuts,)."""
+    return np.asarray(len(ordered) - np.searchsorted(ordered, cuts, side="right"))
 
 
-def _by_group(scores: Array, groups: IntArray) -> list[Array]:
-    """Return the scores of each group that occurs."""
-    order = np.argsort(groups, kind="stable")
-    _, firsts = np.unique(groups[order], return_index=True)
-    return np.split(scores[order], firsts[1:])
+def _sorted_parts(margins: Array, cells: IntArray) -> tuple[IntArray, list[Array]]:
+    """Return the cells that occur, and the sorted margins of each."""
+    order = np.lexsort((margins, cells))
+    found, firsts = np.unique(cells[order], return_index=True)
+    return found, np.split(margins[order], firsts[1:])
