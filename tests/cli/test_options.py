@@ -135,7 +135,7 @@ def test_defaults_are_those_of_a_job() -> None:
     known = {field.name: field.default for field in msgspec.structs.fields(JobConfig)}
     assert known == {**known, **names.JOB_DEFAULTS}
     unsaid = {name for name, value in known.items() if value is not None} - set(names.JOB_DEFAULTS)
-    assert unsaid == {"data", "options"}  # which help says in words
+    assert unsaid == {"data", "options", "sensitive"}  # which help says in words
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)

@@ -25,6 +25,9 @@ RUNS = {
     "train": f"train {TABLE} --name one",
     "train --dry-run": f"train {TABLE} --dry-run",
     "train --algorithm list": "train --algorithm list",
+    "train --sensitive": "train --data clinics.csv --label y --sensitive smoker --name fair",
+    "fairness audit": "fairness audit --data clinics.csv --label y --sensitive smoker --prediction smoker",
+    "fairness curve": "fairness curve --data clinics.csv --label y --sensitive smoker --at 0,1",
     "predict": "predict runs/one clinics.csv --out scored.csv",
     "mean": "mean clinics.csv --columns age --lower 18 --upper 95 --epsilon 1 --ledger one.ledger",
     "frequencies": "frequencies --data clinics.csv --column smoker --epsilon 1 --ledger one.ledger",
@@ -129,6 +132,8 @@ def test_files_of_a_run_have_their_forms(printed: dict[str, Any]) -> None:
         msgspec.convert(found, FILES[name])
         with pytest.raises(msgspec.ValidationError):
             msgspec.convert({**found, "surprise": 1}, FILES[name])
+    for name in ("model.json", "statement.json", "fairness.json"):
+        msgspec.convert(json.loads((folder / "runs/fair" / name).read_text()), FILES[name])
     for name, path in (("plan", "runs/one/plan.toml"), ("columns", "clinics.columns.toml")):
         msgspec.convert(tomllib.loads((folder / path).read_text()), FILES[name])
     msgspec.convert({"data": "digits-odd-even", "rounds": 5}, FILES["job"])

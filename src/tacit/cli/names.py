@@ -14,14 +14,12 @@ __all__ = [
     "BANDIT_NOISES",
     "DESIGNS",
     "DOMAINS",
-    "FAIRNESS",
     "FREQUENCY_MECHANISMS",
     "JOB",
     "JOB_DEFAULTS",
     "LEVEL_METHODS",
     "PARTS",
     "PROJECTIONS",
-    "PROTECTED",
     "RADIUS_MODES",
     "RANDOMIZERS",
     "RELATIONS",
@@ -40,8 +38,6 @@ RANDOMIZERS: Final = (
     *("general", "2rr", "krr:B", "hadamard", "hadamard:k", "hr:k", "bh:k", "oue:k", "rappor:k", "ss:k"),
     *("rhr:k", "two-level:q", "laplace", "privunit:q"),
 )
-FAIRNESS: Final = ("demographic-parity", "equalized-odds", "equal-opportunity")
-PROTECTED: Final = ("sensitive", "record")
 TIES: Final = ("coin",)
 VOTED_BY: Final = ("fresh", "fixed")
 SHARDS: Final = ("shared", "disjoint")
@@ -107,6 +103,8 @@ JOB: Final = {
     "sampling": ("auto", "fixed", "poisson", "disjoint"),
     "weights": ("records", "silos"),
     "noise": ("auto", "gaussian", "discrete-gaussian"),
+    "fairness": ("demographic-parity", "equalized-odds", "equal-opportunity"),
+    "protect": ("sensitive", "record"),
 }
 JOB_DEFAULTS: Final[dict[str, str | float | bool]] = {
     "task": "classification",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from tacit.cli.choices import Helpful, OneOf
-from tacit.cli.names import ALGORITHMS, DOMAINS, FAIRNESS, JOB, JOB_DEFAULTS, PROTECTED
+from tacit.cli.names import ALGORITHMS, DOMAINS, JOB, JOB_DEFAULTS
 from tacit.cli.output import JsonFlag
 from tacit.errors import DataError, ParameterError, shown
 
@@ -90,6 +90,14 @@ class TrainFlags:
             show_default="columns have bounds",
         ),
     ] = None
+    sensitive: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Sensitive column, which is no feature: trains a fair classifier. May be repeated, and each "
+            "combination is then a group.",
+            show_default="fairness plays no part",
+        ),
+    ] = None
     task: Annotated[
         str | None,
         _word("task", "What the label asks for: {names}."),
@@ -131,6 +139,14 @@ class TrainFlags:
     silos: Annotated[
         str | None,
         _word("silos", "How records are split over silos: {names}."),
+    ] = None
+    protect: Annotated[
+        str | None,
+        typer.Option(
+            click_type=OneOf(JOB["protect"], checked=False),
+            help="What a fair training keeps private: {names}.",
+            show_default="nothing",
+        ),
     ] = None
     trust: Annotated[
         str | None,
@@ -175,6 +191,24 @@ class TrainFlags:
     neighbours: Annotated[
         str | None,
         _word("neighbours", "What may differ between data sets that nobody can tell apart: {names}."),
+    ] = None
+    fairness: Annotated[
+        str | None,
+        typer.Option(
+            click_type=OneOf(JOB["fairness"], checked=False),
+            help="What must not depend on the group in a fair model: {names}.",
+            show_default="demographic-parity",
+        ),
+    ] = None
+    fairness_weight: Annotated[
+        float | None, typer.Option(help="Weight of unfairness beside the loss.", show_default="1")
+    ] = None
+    max_violation: Annotated[
+        float | None,
+        typer.Option(
+            help="Largest violation on training records; searches the weight, without privacy.",
+            show_default="as the weight has it",
+        ),
     ] = None
     algorithm: Annotated[
         str | None,
@@ -221,40 +255,6 @@ class TrainFlags:
             metavar="KEY=VALUE",
             help="Another option of the algorithm; may be repeated.",
             show_default="as the algorithm has it",
-        ),
-    ] = None
-    sensitive: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Sensitive column, which is no feature: trains a fair classifier. May be repeated, and each "
-            "combination is then a group.",
-            show_default="fairness plays no part",
-        ),
-    ] = None
-    fairness: Annotated[
-        str | None,
-        typer.Option(
-            click_type=OneOf(FAIRNESS, checked=False),
-            help="What a fair classifier must not do: {names}.",
-            show_default="demographic-parity",
-        ),
-    ] = None
-    fairness_weight: Annotated[
-        float | None, typer.Option(help="Weight of unfairness beside the loss.", show_default="1")
-    ] = None
-    max_violation: Annotated[
-        float | None,
-        typer.Option(
-            help="Largest violation on training records; searches the weight, without privacy.",
-            show_default="as the weight has it",
-        ),
-    ] = None
-    protect: Annotated[
-        str | None,
-        typer.Option(
-            click_type=OneOf(PROTECTED, checked=False),
-            help="What a fair training keeps private: {names}.",
-            show_default="nothing",
         ),
     ] = None
     clip: Annotated[
