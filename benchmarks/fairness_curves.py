@@ -55,6 +55,7 @@ class Split:
 
     def measure(self, said: Array) -> tuple[float, float]:
         """Return the violation and the accuracy of labels, or of chances of the second one."""
+        said = np.clip(said, 0.0, 1.0)  # sums of chances are 1 up to rounding
         soft = np.column_stack([1 - said, said])
         how: dict[str, Any] = {"fairness": self.fairness, "labels": self.y_new, "classes": [0, 1]}
         return violation(soft, self.s_new, **how), float(soft[np.arange(len(self.y_new)), self.y_new].mean())
