@@ -27,6 +27,7 @@ from benchmarks import (
     crowd,
     deployed_rounds,
     fairness,
+    fairness_curves,
     federation,
     flower,
     frequencies,
@@ -77,6 +78,7 @@ MODULES = (
     frequencies,
     bandits,
     fairness,
+    fairness_curves,
     tables,
     messages,
 )

@@ -13,7 +13,8 @@ from tacit.numerics import Array
 
 __all__ = ["Training"]
 
-_LEAST_STEPS = 1000
+_SHORTEST = 100.0
+"""Steps times their size at least: fewer of them end before the model is where it is going."""
 _FASTEST = 0.2
 
 
@@ -98,4 +99,5 @@ class Training:
             return 1
         if self.epochs is not None:
             return self.epochs
-        return max(round(2 * math.pow(batch_size, 0.43)), math.ceil(_LEAST_STEPS * batch_size / n))
+        far = _SHORTEST * batch_size / (n * self.steps(batch_size, 0.0).of_dual)
+        return max(round(2 * math.pow(batch_size, 0.43)), math.ceil(far))
