@@ -2,6 +2,7 @@
 
 from tacit.fairness.corruption import force_attributes, hide_attributes
 from tacit.fairness.covariance import CovariancePenalty
+from tacit.fairness.declared import declared_groups
 from tacit.fairness.dual import ErmiDual
 from tacit.fairness.ermi import (
     ErmiBounds,
@@ -32,6 +33,9 @@ from tacit.fairness.notions import Conditions, Fairness
 from tacit.fairness.penalties import PenaltyName, penalty_of
 from tacit.fairness.penalty import Climber, ErmiPenalty, Membership, Penalty, Still
 from tacit.fairness.plug_in import PlugInPenalty
+from tacit.fairness.private_estimator import PrivateFairLogisticRegression
+from tacit.fairness.private_fermi import PrivateFermi, PublicRecords, Shares
+from tacit.fairness.private_training import PrivateRun, PrivateTraining
 from tacit.fairness.reductions import exponentiated_gradient, grid_search, threshold_optimizer
 from tacit.fairness.scores import LinearScores, Scores
 from tacit.fairness.search import Found, least_weight
@@ -41,6 +45,7 @@ from tacit.fairness.thresholds import Cut, best_cut
 from tacit.fairness.torch_scores import TorchScores
 from tacit.fairness.tradeoffs import pareto, tradeoff
 from tacit.fairness.training import Training
+from tacit.fairness.units import FairUnits
 
 __all__ = [
     "Climber",
@@ -53,6 +58,7 @@ __all__ = [
     "ErmiPenalty",
     "FairLogisticRegression",
     "FairProblem",
+    "FairUnits",
     "Fairness",
     "FairnessSummary",
     "Fitted",
@@ -68,7 +74,13 @@ __all__ = [
     "Penalty",
     "PenaltyName",
     "PlugInPenalty",
+    "PrivateFairLogisticRegression",
+    "PrivateFermi",
+    "PrivateRun",
+    "PrivateTraining",
+    "PublicRecords",
     "Scores",
+    "Shares",
     "Standard",
     "StepSizes",
     "Still",
@@ -77,6 +89,7 @@ __all__ = [
     "ViolationSummary",
     "best_cut",
     "conditional_ermi",
+    "declared_groups",
     "equal_opportunity_violation",
     "equalized_odds_violation",
     "ermi",

@@ -30,6 +30,14 @@ from tacit.privacy import Part
 
 __all__ = ["PrivateFermi", "PublicRecords", "Shares"]
 
+_LONGEST = 2.0**20
+"""Radius that no round of public lengths exceeds; noise goes with the radius that a round names."""
+
+_COVERED = 0.9
+"""Share of records whose rows are not shortened (docs/theory/private-fairness.md)."""
+
+_RECORD_CLIP = 1.0
+
 
 @dataclass(frozen=True)
 class Shares:
@@ -82,8 +90,10 @@ class PrivateFermi:
         rounds: T >= 1, each on all records.
         step: Of theta.
         dual_step: Of W, on the gradient of the penalty without its weight: at most 1/2.
+        tail: Share of the last rounds whose points are averaged, in [0, 1): noise averages out, at no price.
         clip: Bound on the norm of a record's row of a gradient. Where only groups are private the row is what
-            the group says of it, and at most the largest that there could be is asked for.
+            the group says of it; None asks in every round for the length that few records could exceed,
+            which is public there. Where records are private, None is 1.
         least_share: Share below which no group counts within its condition, in (0, 1 / groups).
         shares: Of the budget.
         l2: Half of it times the squared norm of the parameters is added, >= 0.
@@ -99,10 +109,11 @@ class PrivateFermi:
     groups: int
     weight: float
     part: Part = Part.SENSITIVE
-    rounds: int = 200
+    rounds: int = 100
     step: float = 2.0
     dual_step: float = 0.25
-    clip: float = 1.5
+    tail: float = 0.5
+    clip: float | None = None
     least_share: float = 0.02
     shares: Shares = Shares()
     l2: float = 0.0
@@ -113,14 +124,24 @@ class PrivateFermi:
         check_count("rounds", self.rounds)
         check_non_negative("weight", self.weight)
         check_non_negative("l2", self.l2)
-        for name in ("step", "dual_step", "clip"):
+        for name in ("step", "dual_step"):
             check_positive(name, getattr(self, name))
+        check_probability("tail", self.tail, high_open=True)
+        if self.clip is not None and check_positive("clip", self.clip) > _LONGEST:
+            raise ParameterError(f"clip must be at most {_LONGEST:g}, got {self.clip!r}.")
         if self.part not in (Part.SENSITIVE, Part.ALL):
             raise ParameterError(f"part must be Part.SENSITIVE or Part.ALL, got {self.part!r}.")
         if not 0 < self.least_share < 1 / self.groups:
             raise ParameterError(
                 f"least_share must be in (0, 1 / groups), got {self.least_share!r} for {self.groups} groups."
             )
+
+    @property
+    def most(self) -> float:
+        """Largest radius that a round names for the gradient."""
+        if self.clip is not None:
+            return self.clip
+        return _LONGEST if self.part is Part.SENSITIVE else _RECORD_CLIP
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -153,7 +174,7 @@ class PrivateFermi:
             "group-mass", dim=z * k * m, max_radius=1.0, share=self.shares.mass * each, acute=True
         )
         slope = problem.measure(
-            gradient, dim=self.model.size, max_radius=self.clip, share=self.shares.gradient * each
+            gradient, dim=self.model.size, max_radius=self.most, share=self.shares.gradient * each
         )
         return (Step(measures=(counts,)), 1), (Step(measures=(mass, slope)), self.rounds)
 
@@ -182,62 +203,82 @@ class PrivateFermi:
         if (public is None) is (self.part is Part.SENSITIVE):
             raise ParameterError("public must be given where only groups are private, and only there.")
         (counts,) = ask(0, {}, (1.0,))
-        penalty, factors = self._released(np.asarray(counts).reshape(self.shape[:2]), n, public)
+        penalty, factors, seen = self._released(np.asarray(counts).reshape(self.shape[:2]), n, public)
         theta, W = start.copy(), penalty.start()
+        mean, kept = theta, 0
         for t in range(1, self.rounds + 1):
             at = {
                 "theta": theta,
                 "dual": W.ravel(),
                 "frequencies": penalty.frequencies.ravel(),
-                "factors": factors,
+                "factors": factors / seen,
             }
             if public is None:
-                found = ask(t, {**at, "weight": np.asarray(self.weight)}, (1.0, self.clip))
+                found = ask(t, {**at, "weight": np.array([float(self.weight)])}, (1.0, self.most))
                 down, shown = np.asarray(found[1]) + self.l2 * theta, None
             else:
                 F = probabilities(self.model.scores(theta, public.X))
-                found = ask(t, at, (1.0, self._radius(public, penalty, W, F, factors)))
+                found = ask(t, at, (1.0, self._radius(public, penalty, W, F, factors / seen)))
                 down = self._gradient(theta, public, penalty, W, F, factors, np.asarray(found[1]))
                 shown = _by_condition(F, public.conditions, self.conditions) * factors[:, None] / n
-            mass = np.asarray(found[0]).reshape(self.shape) * factors[:, None, None]
+            mass = np.asarray(found[0]).reshape(self.shape) * (factors / seen)[:, None, None]
             theta = theta - self.step * down
             W = penalty.project(W + self.dual_step * _ascent(penalty, W, mass, shown))
+            if t > (1 - self.tail) * self.rounds:
+                kept += 1
+                mean = mean + (theta - mean) / kept
             if follow is not None:
                 follow(t, theta)
-        return theta
+        return mean if kept else theta
 
-    def _released(self, counts: Array, n: int, public: PublicRecords | None) -> tuple[ErmiPenalty, Array]:
-        """Return the penalty of released counts, and the factor of a record's term in each condition.
+    def _released(
+        self, counts: Array, n: int, public: PublicRecords | None
+    ) -> tuple[ErmiPenalty, Array, Array]:
+        """Return the penalty of released counts, what a record's term counts, and the share of known groups.
 
         Args:
             counts: Noisy shares of all records, shape (z, k).
             n: Number of records.
             public: What says how many records a condition has, where that is public.
+
+        Returns:
+            The penalty, and two numbers for each condition, shape (z,).
         """
         if public is None:
             totals = np.maximum(counts.sum(axis=1) * n, 1.0)
         else:
             codes = public.conditions
-            totals = np.bincount(codes[codes >= 0], minlength=self.conditions).astype(np.float64)
+            totals = np.maximum(np.bincount(codes[codes >= 0], minlength=self.conditions), 1.0)
         floored = np.maximum(counts * n, self.least_share * totals[:, None])
-        frequencies = floored / floored.sum(axis=1, keepdims=True)
+        known = floored.sum(axis=1)
         weights = totals / totals.sum()
-        return ErmiPenalty(frequencies, weights, self.model.classes), weights * n / totals
+        penalty = ErmiPenalty(floored / known[:, None], weights, self.model.classes)
+        return penalty, weights * n / totals, np.minimum(known / totals, 1.0)
 
     def _radius(
         self, public: PublicRecords, penalty: ErmiPenalty, W: Array, F: Array, factors: Array
     ) -> float:
-        """Return how long the row of any record in any group could be, at most the clip."""
-        looked = public.conditions >= 0
-        own = np.where(looked, factors[public.conditions], 0.0)
+        """Return how long rows may be: at most as the longest could be of any record in any group.
+
+        Args:
+            public: Features and labels.
+            penalty: Of released frequencies.
+            W: Shape (z, k, m).
+            F: Shape (n, m).
+            factors: What a record's term counts by condition, shape (z,).
+        """
+        own = np.where(public.conditions >= 0, factors[public.conditions], 0.0)
         norms = np.sqrt(np.einsum("nd,nd->n", public.X, public.X))
-        longest = 0.0
+        longest = np.zeros(len(F))
         for r in range(self.groups):
             of = Membership(public.conditions, np.full(len(F), r), own)
             slopes = pull_back(F, centred_costs(penalty, W, of))
             sizes = np.abs(slopes[:, 1]) if self.model.classes == 2 else np.linalg.norm(slopes, axis=1)
-            longest = max(longest, float((sizes * norms).max()))
-        return min(self.clip, longest * (1 + 1e-9))
+            longest = np.maximum(longest, sizes * norms)
+        within = (
+            float(np.quantile(longest[own > 0], _COVERED)) if self.clip is None and own.any() else self.most
+        )
+        return min(self.most, within, float(longest.max()) * (1 + 1e-9))
 
     def _gradient(
         self,

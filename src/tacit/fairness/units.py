@@ -22,8 +22,9 @@ class FairUnits:
     """Records of one silo with their groups.
 
     Attributes:
-        X: Shape (n, d), the constant feature included; a record with a NaN or infinity is all zero.
-        y: Place of each record's class, shape (n,).
+        X: Shape (n, d), the constant feature included; a record with a NaN or infinity, or with a label
+            that is no class, is all zero.
+        y: Place of each record's class, shape (n,); 0 for a bad record.
         groups: Place of each record's group, shape (n,); -1 where it is none of the declared ones.
         conditions: Place of each record's condition, shape (n,); -1 where the notion does not look.
         norms: Of the rows of X, shape (n,).
@@ -48,9 +49,9 @@ class FairUnits:
                 "X must have shape (n, d), and labels, groups and conditions (n,), got "
                 f"{X.shape}, {y.shape}, {groups.shape} and {conditions.shape}."
             )
-        good = np.asarray(np.isfinite(X).all(axis=1))
+        good = np.asarray(np.isfinite(X).all(axis=1)) & (y >= 0)
         X = np.ascontiguousarray(np.where(good[:, None], X, 0.0))
-        return cls(X, y, np.where(good, groups, -1), conditions, row_norms(X))
+        return cls(X, np.maximum(y, 0), np.where(good, groups, -1), conditions, row_norms(X))
 
     def __len__(self) -> int:
         return len(self.X)
@@ -180,7 +181,8 @@ class PenalisedGradient(_SlopeStatistic):
         """Return the derivative of each record's loss and term in the scores, shape (n, m)."""
         penalty, of = self._membership(units, at)
         F = probabilities(_scores(self.model, at["theta"], units.X))
-        slopes = F + float(at["weight"]) * pull_back(F, penalty.costs(at["dual"].reshape(self.shape), of))
+        weight = float(at["weight"][0])
+        slopes = F + weight * pull_back(F, penalty.costs(at["dual"].reshape(self.shape), of))
         slopes[np.arange(len(units)), units.y] -= 1.0
         return slopes
 
