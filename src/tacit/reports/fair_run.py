@@ -83,6 +83,9 @@ def write_fair_run(result: FairResult, folder: RunFolder) -> Path:
         _json(path / FAIR_FIGURES_FILE, figures)
         result.model.save(path / MODEL_FILE)
         files = [path / MODEL_FILE]
+        if result.plan is not None:
+            files.append(path / "plan.toml")
+            files[-1].write_text(result.plan.to_toml(), encoding="utf-8")
         if result.data.description is not None:
             files.append(path / "columns.toml")
             files[-1].write_bytes(result.data.description)
