@@ -109,6 +109,7 @@ class PrivateFairLogisticRegression(FairClassifier):
         intercept_: Constants, shape (1,) or (classes,).
         threshold_: 0.
         noise_multiplier_: Standard deviation / sensitivity of one release with all of the budget; 0 without.
+        plan_: What silos were asked.
         guarantee_: The weakest guarantee.
         guarantees_: One in all under central trust, else one per silo.
         n_iter_: Rounds.
@@ -228,6 +229,7 @@ class PrivateFairLogisticRegression(FairClassifier):
         self.threshold_, self.n_iter_ = 0.0, method.rounds
         self.groups_ = groups.names
         self.noise_multiplier_ = run.noise_multiplier
+        self.plan_ = run.plan
         self.guarantees_: list[Guarantee] = with_notes(run.guarantees, notes + said)
         self.guarantee_ = max(self.guarantees_, key=lambda one: one.epsilon)
         return self
