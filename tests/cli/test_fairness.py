@@ -40,6 +40,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "other = {kind = 'numeric', lower = -4, upper = 4}\n"
         "measured = {kind = 'numeric', lower = -5, upper = 5}\n"
         "town = {kind = 'categorical', categories = ['a', 'b', 'c']}\n"
+        "sex = {kind = 'categorical', categories = ['f', 'm']}\n"
         "[label]\nkind = 'classes'\ncolumn = 'hired'\nclasses = ['no', 'yes']\n"
     )
     return path
@@ -145,6 +146,14 @@ def test_the_curve_is_drawn(
         (("--sensitive", "sex", "--algorithm", "spider"), "algorithm is not for a fair model"),
         (("--sensitive", "sex", "--task", "regression"), "task is not for a fair model"),
         (("--sensitive", "sx"), "sx"),
+        (("--sensitive", "sex", "--epsilon", "1"), "without protect"),
+        (("--sensitive", "sex", "--trust", "central"), "without protect"),
+        (("--sensitive", "sex", "--protect", "record", "--trust", "all"), "trust must be one trust model"),
+        (
+            ("--sensitive", "sex", "--protect", "record", "--max-violation", ".1"),
+            "max_violation must be None",
+        ),
+        (("--sensitive", "sex", "--protect", "record", "--clip", "auto"), "clip must be a number"),
         (("--sensitive", "measured"), "continuous"),
         (("--sensitive", "sex", "--dry-run"), "dry_run is not for a fair model"),
     ],
@@ -184,3 +193,71 @@ def test_weights_of_a_curve_are_numbers(table: Path, capsys: pytest.CaptureFixtu
     argv = ("fairness", "curve", "--data", str(table), "--sensitive", "sex", "--at")
     for wrong in ("a", "-1", "", "0,nan"):
         assert "at must be numbers >= 0" in refused(capsys, *argv, wrong)
+
+
+@pytest.mark.parametrize("protect", ["sensitive", "record"])
+def test_a_private_run_is_paid_once_and_its_statement_holds(
+    protect: str,
+    table: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    part = "sensitive" if protect == "sensitive" else "all"
+    argv = ["ledger", "create", "led", "--epsilon", "3", "--delta", "1e-5", "--part", part]
+    assert main([*argv, "--silos-from", str(table)]) == 0
+    asked = [
+        "train",
+        str(table),
+        "--sensitive",
+        "sex",
+        "--protect",
+        protect,
+        "--epsilon",
+        "2",
+        "--ledger",
+        "led",
+    ]
+    capsys.readouterr()
+    found = said(capsys, *asked)
+    assert (found["protect"], found["epsilon"], found["simulated"]) == (protect, 2.0, False)
+    assert ("sensitive attributes" in found["guarantee"]) is (protect == "sensitive")
+    # Of private records, another model on them or a curve would be one more release.
+    assert found["curve"] == []
+    assert found["unconstrained_accuracy"] is None
+    folder = Path(found["folder"])
+    assert main(["account", "verify", str(folder / "statement.json")]) == 0
+    assert "verified: 1 guarantee" in capsys.readouterr().out
+    statement = json.loads((folder / "statement.json").read_text())
+    statement["guarantees"][0]["epsilon"] = 1.0
+    (folder / "statement.json").write_text(json.dumps(statement))
+    assert main(["account", "verify", str(folder / "statement.json")]) == 1
+    assert main(asked) == 4
+    assert "nothing was spent" in capsys.readouterr().err
+    other = "record" if protect == "sensitive" else "sensitive"
+    assert main([*asked[:5], other, *asked[6:]]) == 5
+    assert "the plan about" in capsys.readouterr().err
+
+
+def test_two_tables_of_one_record_apart_leave_the_same_but_for_noise(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cell that is no group, no label or no number changes no count, no error and no other record."""
+    monkeypatch.chdir(tmp_path)
+    frame = pd.read_csv(table, dtype=str)
+    plans = []
+    for k, (column, cell) in enumerate(
+        [("sex", "f"), ("sex", ""), ("sex", "x" * 50), ("hired", "?"), ("score", "?")]
+    ):
+        at = slice(0, 40)  # of which some are held out
+        frame.loc[at, "sex"], frame.loc[at, "hired"], frame.loc[at, "score"] = "f", "no", "0"
+        frame.loc[at, column] = cell
+        (tmp_path / "people.csv").write_text(frame.to_csv(index=False))
+        (tmp_path / "people.columns.toml").write_text(table.with_suffix(".columns.toml").read_text())
+        asked = ("train", "people.csv", "--sensitive", "sex", "--protect", "record", "--epsilon", "2")
+        found = said(capsys, *asked, "--name", f"r{k}", "--seed", "1")
+        plans.append((tmp_path / f"runs/r{k}/plan.toml").read_text())
+        sizes = json.loads((tmp_path / f"runs/r{k}/statement.json").read_text())["data"]["sizes"]
+        assert (found["epsilon"], sizes) == (2.0, {"people": 2400})
+    assert len(set(plans)) == 1

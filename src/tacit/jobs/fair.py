@@ -17,8 +17,10 @@ from tacit.errors import DataError, ParameterError
 from tacit.fairness import (
     FairLogisticRegression,
     FairnessSummary,
+    Groups,
     PrivateFairLogisticRegression,
     Standard,
+    declared_groups,
     pareto,
     summarise,
     violation,
@@ -124,6 +126,7 @@ class FairJob:
         self.data = load_job_data(self.config)
         if not self.data.classes:
             raise DataError("the label must be a class for a fair model, and it is a number.")
+        self._terms = JobTerms(self.config, self.data.facts)
         self._labels = np.asarray(self.data.classes, dtype=object)
         self._sensitive = pd.DataFrame(
             {name: pd.Series(values, dtype=object) for name, values in self.data.sensitive.items()}
@@ -143,7 +146,7 @@ class FairJob:
         """
         if self.config.protect is None:
             return None
-        return PrivacyBudget(self.config.epsilon, JobTerms(self.config, self.data.facts).delta)
+        return PrivacyBudget(self.config.epsilon, self._terms.delta)
 
     def run(
         self, *, ledger: Path | None = None, progress: Callable[[int, int], None] | None = None
@@ -230,20 +233,18 @@ class FairJob:
             silos = silos[np.isfinite(self.data.y[index])]
             X, y, sensitive = self._part(index)
         model.fit(X, y, sensitive_features=sensitive, silos=silos)
-        return _Trained(
-            model,
-            self._saved(model, job.trust, model.guarantee_),
-            job.weight_of_fairness,
-            model.guarantees_,
-            model.plan_,
-        )
+        promises = self._terms.with_clauses(model.guarantees_, trained_with=0)
+        weakest = max(promises, key=lambda one: one.epsilon)
+        saved = self._saved(model, job.trust, weakest)
+        return _Trained(model, saved, job.weight_of_fairness, list(promises), model.plan_)
 
     def _declared_groups(self) -> list[Any] | None:
         """Return the groups that public knowledge names; None where a column has no description."""
         if self.data.public:
             known = [sorted(set(values.tolist())) for values in self.data.sensitive.values()]
         else:
-            described = {} if self.data.columns is None else self.data.columns.columns
+            tables = self.data.tables
+            described = {} if tables is None else tables.described(self.config.columns).columns
             known = []
             for name in self.data.sensitive:
                 column = described.get(name)
@@ -304,16 +305,24 @@ class FairJob:
 
     def _summary(self, model: Any) -> FairnessSummary:
         """Return how fair a model is on the held-out records."""
+        X, y, groups = self._held_out()
+        return summarise(y, model.predict(X), groups, classes=list(model.classes_))
+
+    def _held_out(self) -> tuple[Array, Array, Groups]:
+        """Return the held-out records that have a label; where groups are private, some may have none."""
         X, y, sensitive = self._part(self.data.test)
-        return summarise(y, model.predict(X), sensitive, classes=list(model.classes_))
+        declared = None if self.config.protect is None else self._declared_groups()
+        if declared is not None:
+            return X, y, declared_groups(sensitive, declared)
+        return X, y, Groups.of(sensitive, missing=self.config.protect is not None)
 
     def _point(self, weight: float, model: FairLogisticRegression) -> tuple[CurvePoint, FairnessSummary]:
         """Return a point of the curve."""
-        X, y, sensitive = self._part(self.data.test)
+        X, y, groups = self._held_out()
         found = self._summary(model)
         notion = self._notion
         soft = violation(
-            model.predict_proba(X), sensitive, fairness=notion, labels=y, classes=list(model.classes_)
+            model.predict_proba(X), groups, fairness=notion, labels=y, classes=list(model.classes_)
         )
         point = CurvePoint(
             weight=weight,
