@@ -12,6 +12,7 @@ import pytest
 
 from tacit.errors import ParameterError
 from tacit.fairness import FairUnits, PrivateFermi, PublicRecords, Shares, fermi_exact
+from tacit.means import DiscreteGaussianNoise
 from tacit.numerics import Array
 from tacit.privacy import Gaussian, Neighbours, Part, PrivacyBudget, Relation, TrustModel, Unit, meets
 from tests.fairness.private import (
@@ -357,11 +358,8 @@ def test_exact_noise_is_whole_numbers_of_a_grid() -> None:
     training = training_of(method_of(rounds=2), noise="discrete-gaussian")
     plan = training.plan(training.multiplier([12]), [12])
     assert plan.exact
-    assert all(
-        type(m.estimator.noise).__name__ == "DiscreteGaussianNoise"
-        for step, _ in plan.kinds
-        for m in step.measures
-    )  # type: ignore[union-attr]
+    measures: list[Any] = [measure for step, _ in plan.kinds for measure in step.measures]
+    assert all(isinstance(measure.estimator.noise, DiscreteGaussianNoise) for measure in measures)
     rebuilt = msgspec.json.decode(msgspec.json.encode(plan), type=type(plan))
     assert rebuilt == plan
     training.train(training.federation([units], seed=1), np.zeros(D), public=public)

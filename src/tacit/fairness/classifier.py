@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -11,15 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from tacit.fairness.scores import LinearScores, probabilities
 from tacit.numerics import Array, IntArray
 
-__all__ = ["FairClassifier", "FeatureScaling"]
-
-
-class FeatureScaling(Protocol):
-    """A map of features to what a linear model sees of them."""
-
-    def transform(self, X: Array) -> Array:
-        """Return rows with the constant as last column, shape (n, d + 1)."""
-        ...
+__all__ = ["FairClassifier"]
 
 
 class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -30,14 +22,14 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         coef_: Weights of scaled features, shape (1, d) for two classes, else (classes, d).
         intercept_: Constants, shape (1,) or (classes,).
         threshold_: Of two classes: scores above it are of the second one.
-        scaling_: Scales features.
+        scaling_: What `transform` scales features by, and appends the constant.
     """
 
     classes_: Array
     coef_: Array
     intercept_: Array
     threshold_: float
-    scaling_: FeatureScaling
+    scaling_: Any
 
     def decision_function(self, X: Any) -> Array:
         """Return scores: shape (n,) for two classes, less `threshold_`, else (n, classes)."""

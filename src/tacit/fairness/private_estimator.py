@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from tacit.errors import DataError, ParameterError, check_choice, check_non_negative, check_positive
-from tacit.fairness.classifier import FairClassifier, FeatureScaling
+from tacit.fairness.classifier import FairClassifier
 from tacit.fairness.declared import declared_groups
 from tacit.fairness.fermi import FairProblem, fermi_exact
 from tacit.fairness.groups import Groups
@@ -186,7 +186,7 @@ class PrivateFairLogisticRegression(FairClassifier):
         given, labelled = X, y
         X, y = self._read(X, y, hidden=hidden)
         scaling, notes = self._scaling(given, X, part, private=request.private)
-        self.scaling_: FeatureScaling = scaling
+        self.scaling_ = scaling
         self.classes_, more = labels(self.classes, y, private=hidden)
         notes += more
         listed = labelled if isinstance(labelled, list | tuple) else y
@@ -277,7 +277,7 @@ class PrivateFairLogisticRegression(FairClassifier):
 
     def _scaling(
         self, given: Any, X: Array, part: Part, *, private: bool
-    ) -> tuple[FeatureScaling, list[str]]:
+    ) -> tuple[Standard | _Mapped, list[str]]:
         """Return how features are scaled, and what the statement must say of it."""
         if part is Part.SENSITIVE:
             return Standard.of(X, scale=self.standardise, bound=self.feature_bound), []
