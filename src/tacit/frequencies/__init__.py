@@ -98,7 +98,6 @@ __all__ = [
     "choose_mechanism",
     "column_sum_test",
     "consistent_tables",
-    "counts_of_shares",
     "detectable_frequency",
     "entropy_bits_of",
     "estimate_frequencies",
