@@ -294,3 +294,22 @@ def test_sets_of_another_size_are_refused() -> None:
     oracle = SubsetSelection(k=5, epsilon=0.4)
     with pytest.raises(ParameterError, match="a set of 3 values"):
         oracle.aggregate(np.ones((1, 5), dtype=bool))
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_counts_of_unary_answers_that_are_drawn_at_once_have_their_law(symmetric: bool) -> None:
+    oracle, rng, draws = UnaryEncoding(k=2, epsilon=1.0, symmetric=symmetric), np.random.default_rng(12), 600
+    values = np.repeat([0, 1], [200, 100])
+    assert oracle.collect(values, rng).n == 300
+    found = np.array([oracle.collect(values, rng).values for _ in range(draws)])
+    held, other = oracle.support.held, oracle.support.other
+    for column, own in zip(found.T, (200, 100), strict=True):
+        of_own = stats.binom.pmf(np.arange(own + 1), own, held)
+        mass = np.convolve(of_own, stats.binom.pmf(np.arange(301 - own), 300 - own, other))
+        seen, often = np.bincount(column, minlength=301), draws * mass > 5
+        observed = [*seen[often], seen[~often].sum()]
+        assert (
+            stats.chisquare(observed, draws * np.array([*mass[often], mass[~often].sum()])).pvalue
+            > FALSE_ALARM
+        )
+    assert abs(stats.pearsonr(*found.T).statistic) < z_bound(1) / math.sqrt(draws)
