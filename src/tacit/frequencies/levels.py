@@ -17,6 +17,7 @@ from tacit.frequencies.bands import Band
 from tacit.frequencies.binary_hadamard import BinaryHadamard
 from tacit.frequencies.oracle import check_replaced
 from tacit.frequencies.secrets import OneTimeKeys, check_keys, law_digest
+from tacit.frequencies.wire import framed, unframed
 from tacit.mechanisms import check_level, lie_threshold, whole_values
 from tacit.mechanisms.bernoulli import draw_words
 from tacit.numerics import Array, IntArray, binary_entropy
@@ -28,6 +29,8 @@ __all__ = ["LevelEstimate", "LevelledHadamard", "SeparateLevels", "estimate_leve
 MOST_ANALYSTS = 64
 _RECORDS = Neighbours()
 _WORD = 2**64
+_CODE = 9
+"""Names the scheme on the wire, beside the codes of mechanisms."""
 
 
 @dataclass(frozen=True)
@@ -186,16 +189,40 @@ class LevelledHadamard:
                 that cannot have been published.
         """
         j = check_count("analyst", analyst, low=0, high=len(self.epsilons) - 1)
-        symbols = whole_values("messages", messages, self.oracles[j].outcomes)
-        if symbols.ndim != 1:
-            raise ParameterError(f"messages must have shape (n,), got {symbols.shape}.")
-        if symbols.size and symbols.min() < 2:
-            raise ParameterError("a message is about column 0, which nobody uses.")
+        symbols = self._published(messages)
         if (key is None) is not (j == len(self.epsilons) - 1):
             raise ParameterError("key must be given to every analyst but the last one, who has none.")
         if key is None:
             return symbols
         return np.asarray(symbols ^ check_keys(key, 2, self.key_digest(j)).read(symbols.size))
+
+    def to_bytes(self, messages: npt.ArrayLike) -> bytes:
+        """Write public messages, all of one number of bytes, with a digest of the levels of all analysts.
+
+        Raises:
+            ParameterError: Messages that cannot have been published.
+        """
+        return framed(_CODE, repr(self), self.oracles[-1]._packed(self._published(messages)))
+
+    def from_bytes(self, data: bytes) -> IntArray:
+        """Read what `to_bytes` wrote, shape (n,).
+
+        Raises:
+            ParameterError: Another version or scheme, messages of one level alone, or ones that cannot have
+                been published.
+        """
+        last = self.oracles[-1]
+        rows = unframed(_CODE, repr(self), data, -(-last.message_bits // 8))
+        return self._published(last._unpacked(rows, 0))
+
+    def _published(self, messages: npt.ArrayLike) -> IntArray:
+        """Return messages that can have been published."""
+        symbols = whole_values("messages", messages, self.oracles[-1].outcomes)
+        if symbols.ndim != 1:
+            raise ParameterError(f"messages must have shape (n,), got {symbols.shape}.")
+        if symbols.size and symbols.min() < 2:
+            raise ParameterError("a message is about column 0, which nobody uses.")
+        return symbols
 
     def key_digest(self, analyst: int) -> bytes:
         """Name the keys of an analyst, so that no other one, and no other scheme, takes them for its own."""
