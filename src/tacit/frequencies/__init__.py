@@ -25,7 +25,8 @@ from tacit.frequencies.keys import (
     minimum_entropy_key,
     two_level_entropy,
 )
-from tacit.frequencies.levels import LevelEstimate, LevelledHadamard, SeparateLevels, estimate_levels
+from tacit.frequencies.level_estimates import LevelEstimate, estimate_levels
+from tacit.frequencies.levels import LevelledHadamard, SeparateLevels
 from tacit.frequencies.oracle import FrequencyOracle
 from tacit.frequencies.prefix_layout import Layout
 from tacit.frequencies.prefix_tree import Found, PrefixTree, find_heavy_hitters
