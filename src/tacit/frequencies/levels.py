@@ -16,7 +16,7 @@ from tacit.errors import ParameterError, check_count
 from tacit.frequencies.binary_hadamard import BinaryHadamard
 from tacit.frequencies.oracle import check_replaced
 from tacit.frequencies.secrets import OneTimeKeys, check_keys, law_digest
-from tacit.frequencies.wire import framed, unframed
+from tacit.frequencies.wire import bytes_of_rows, rows_of_bytes
 from tacit.mechanisms import check_level, lie_threshold, whole_values
 from tacit.mechanisms.bernoulli import draw_words
 from tacit.numerics import Array, IntArray, binary_entropy
@@ -200,7 +200,7 @@ class LevelledHadamard:
         Raises:
             ParameterError: Messages that cannot have been published.
         """
-        return framed(_CODE, repr(self), self.oracles[-1]._packed(self._published(messages)))
+        return bytes_of_rows(_CODE, repr(self), self.oracles[-1]._packed(self._published(messages)))
 
     def from_bytes(self, data: bytes) -> IntArray:
         """Read what `to_bytes` wrote, shape (n,).
@@ -210,7 +210,7 @@ class LevelledHadamard:
                 been published.
         """
         last = self.oracles[-1]
-        rows = unframed(_CODE, repr(self), data, -(-last.message_bits // 8))
+        rows = rows_of_bytes(_CODE, repr(self), data, -(-last.message_bits // 8))
         return self._published(last._unpacked(rows, 0))
 
     def _published(self, messages: npt.ArrayLike) -> IntArray:

@@ -14,7 +14,7 @@ from tacit.errors import BudgetError, ParameterError, check_count
 from tacit.frequencies.bands import Band
 from tacit.frequencies.counts import Counts, as_shares
 from tacit.frequencies.support import Support
-from tacit.frequencies.wire import HEAD_BYTES, framed, unframed
+from tacit.frequencies.wire import HEAD_BYTES, bytes_of_rows, rows_of_bytes
 from tacit.mechanisms import HIGHEST_LEVEL, check_level, whole_values
 from tacit.numerics import Array, IntArray, settle
 from tacit.privacy import (
@@ -318,7 +318,7 @@ class FrequencyOracle(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         Raises:
             ParameterError: A message that `encode` cannot have made.
         """
-        return framed(self._code, repr(self), self._packed(np.asarray(messages)))
+        return bytes_of_rows(self._code, repr(self), self._packed(np.asarray(messages)))
 
     def from_bytes(self, data: bytes, *, first: int = 0) -> Array:
         """Read what `to_bytes` wrote; no two byte strings give the same messages.
@@ -331,7 +331,7 @@ class FrequencyOracle(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             ParameterError: Another version, mechanism or level, a length that is no multiple of
                 `message_bytes`, padding that is not zero, or a message that `encode` cannot have made.
         """
-        return self._unpacked(unframed(self._code, repr(self), data, self._body_bytes), first)
+        return self._unpacked(rows_of_bytes(self._code, repr(self), data, self._body_bytes), first)
 
     @property
     def _code(self) -> int:

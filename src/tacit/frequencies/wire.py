@@ -9,14 +9,14 @@ import numpy.typing as npt
 
 from tacit.errors import ParameterError
 
-__all__ = ["HEAD_BYTES", "framed", "unframed"]
+__all__ = ["HEAD_BYTES", "bytes_of_rows", "rows_of_bytes"]
 
 _VERSION = 2
 HEAD_BYTES = 3
 """Bytes before the packed bits: version and kind, and two of a digest of the mechanism with its level."""
 
 
-def framed(code: int, mechanism: str, body: npt.NDArray[np.uint8]) -> bytes:
+def bytes_of_rows(code: int, mechanism: str, body: npt.NDArray[np.uint8]) -> bytes:
     """Write messages one after the other.
 
     Args:
@@ -28,8 +28,8 @@ def framed(code: int, mechanism: str, body: npt.NDArray[np.uint8]) -> bytes:
     return np.concatenate([np.tile(head, (len(body), 1)), body], axis=1).tobytes()
 
 
-def unframed(code: int, mechanism: str, data: bytes, width: int) -> npt.NDArray[np.uint8]:
-    """Read what `framed` wrote, shape (n, width).
+def rows_of_bytes(code: int, mechanism: str, data: bytes, width: int) -> npt.NDArray[np.uint8]:
+    """Read what `bytes_of_rows` wrote, shape (n, width).
 
     Args:
         code: As it was written.
