@@ -8,6 +8,12 @@ import pytest
 from tacit.frequencies import BinaryHadamard, KaryResponse, SubsetSelection, UnaryEncoding
 
 
+def test_the_largest_number_of_messages_ends() -> None:
+    """A statement may say any number: the search must not run over."""
+    support = KaryResponse(k=6, epsilon=2.0).support
+    assert not support.allows(np.array([[0.2, 0.3]]), 2**63 - 1, 0.95)
+
+
 @pytest.mark.parametrize("n", [1, 7, 500, 10**6])
 @pytest.mark.parametrize(
     "oracle",

@@ -69,7 +69,7 @@ class Support(NamedTuple):
 
         # Both ends grow with the number: the first one whose ends are not below is the only one to look at.
         while np.any(low < high):
-            middle = (low + high) // 2
+            middle = low + (high - low) // 2
             enough = np.all(band(middle) >= ends - _SAME, axis=1)
             low, high = np.where(enough, low, middle + 1), np.where(enough, middle, high)
             low = np.minimum(low, high)

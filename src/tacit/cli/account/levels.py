@@ -69,8 +69,8 @@ def _check_analysts(found: Statement, scheme: LevelledHadamard, n: int) -> None:
             raise VerificationError("what an analyst is told of its guarantee is not what it says.")
         if set(one["estimates"]) != values:
             raise VerificationError("analysts must estimate the frequencies of the same values.")
-        _check_same(one, {"rmse": (oracle.frequency_mse(n) / scheme.k) ** 0.5})
         check_shares(one["estimates"], one["intervals"], scheme.k, found.answer["projection"])
+        _check_same(one, {"rmse": (oracle.frequency_mse(n) / scheme.k) ** 0.5})
         check_intervals(oracle, one["intervals"], n, found.answer["confidence"])
 
 
