@@ -57,6 +57,10 @@ RUNS = {
     "bandit simulate": "bandit simulate --actions 4 --horizon 1000 --epsilon 1",
     "bandit plan": "bandit plan --actions 4 --horizon 1000 --epsilon 1 --runs 1",
     "bandit run": "bandit run run.json --actions actions.csv --horizon 100 --epsilon 1 --trust central",
+    "messages encode": "messages encode --data clinics.csv --column smoker --epsilon 1 --out m.bin "
+    "--ledger one.ledger",
+    "messages count": "messages count m.bin --out counts.json",
+    "messages estimate": "messages estimate counts.json",
     "data check": "data check clinics.csv --columns clinics.columns.toml",
     "data describe": "data describe adult",
     "data fetch": "data fetch digits-odd-even",

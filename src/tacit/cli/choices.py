@@ -18,7 +18,7 @@ GROUPS: Final = {
     "upper on_violation votes teachers teachers_are shards affected n k parties records dim norm radius "
     "lipschitz smoothness non_smooth diameter convexity strong_convexity correlation public private variance "
     "base_url names sizes test job record actions horizon rewards server shuffler keys config since role "
-    "size url cards folder roster revoke expire days signing",
+    "collection size url cards folder roster revoke expire days signing",
     "Privacy": "trust n_min colluding recover epsilon levels delta neighbours unit part noise clip seed "
     "ledger local_epsilon delta_teacher target_delta anonymity alone worst_case_order",
     "Method": "algorithm mechanism method rounds one_pass batch sampling sample_rate local_steps mu option "
@@ -26,7 +26,7 @@ GROUPS: Final = {
     "step_times_smoothness loss quantile threshold smoothing messages steps bits max_bits points runs "
     "noise_factor prior mean m ties queries projection heavy_hitters max_random_bits max_message_bits "
     "independent items hash_seed dictionary miss radius_mode all_actions tail",
-    "Output": "name log out plot report against quiet logs json_logs accept verify dry_run confidence "
+    "Output": "name log close out plot report against quiet logs json_logs accept verify dry_run confidence "
     "all_of_them simulate exact quick top json help",
 }
 """Options by group; help lists the groups in this order, and within each what a command declares."""

@@ -27,6 +27,14 @@ from tacit.frequencies.keys import (
 )
 from tacit.frequencies.level_estimates import LevelEstimate, estimate_levels
 from tacit.frequencies.levels import LevelledHadamard, SeparateLevels
+from tacit.frequencies.message_files import (
+    MOST_BATCHES,
+    CountsFile,
+    MessagesHead,
+    count_files,
+    read_counts,
+    write_messages,
+)
 from tacit.frequencies.oracle import FrequencyOracle
 from tacit.frequencies.prefix_layout import Layout
 from tacit.frequencies.prefix_tree import Found, PrefixTree, find_heavy_hitters
@@ -57,6 +65,7 @@ from tacit.frequencies.tree_levels import TREE_MECHANISMS, TreeLevel, event_of_l
 __all__ = [
     "ITEMS",
     "MECHANISMS",
+    "MOST_BATCHES",
     "MOST_DRAWS",
     "PROJECTIONS",
     "TABLES",
@@ -64,6 +73,7 @@ __all__ = [
     "Band",
     "BinaryHadamard",
     "Counts",
+    "CountsFile",
     "CyclicResponse",
     "FederatedHistogram",
     "Found",
@@ -83,6 +93,7 @@ __all__ = [
     "LevelledHadamard",
     "MarginalTable",
     "MechanismChoice",
+    "MessagesHead",
     "NoisyHistogram",
     "OneTimeKeys",
     "PrefixTree",
@@ -99,6 +110,7 @@ __all__ = [
     "choose_mechanism",
     "column_sum_test",
     "consistent_tables",
+    "count_files",
     "detectable_frequency",
     "entropy_bits_of",
     "estimate_frequencies",
@@ -121,5 +133,7 @@ __all__ = [
     "observer_of_frequencies",
     "places_in_table",
     "project",
+    "read_counts",
     "two_level_entropy",
+    "write_messages",
 ]

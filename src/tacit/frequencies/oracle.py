@@ -262,6 +262,14 @@ class FrequencyOracle(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             total += self.aggregate(self._drawn(held[start : start + step], first + start, rng))
         return total
 
+    def check_counts(self, counts: Counts) -> None:
+        """Refuse counts that no messages of this mechanism have, as far as counts show it.
+
+        Raises:
+            ParameterError: No messages, another shape, or numbers that do not fit together.
+        """
+        self._counts(counts)
+
     def noise(self) -> Array:
         """Return the variance that one client with each value adds, summed over all estimates.
 
