@@ -124,7 +124,9 @@ def test_names_are_those_of_the_registries() -> None:
     assert (*voting.DESIGNS, "optimized") == names.DESIGNS
     assert list(names.ALGORITHMS) == list(ALGORITHMS)
     attacked = {**MECHANISMS, **ESTIMATORS}
-    numbered = {"krr": "krr:B"} | {name: f"{name}:k" for name in FREQUENCIES if name != "krr"}
+    numbered = {"krr": "krr:B", "levels": "levels:k"} | {
+        name: f"{name}:k" for name in FREQUENCIES if name != "krr"
+    }
     assert list(names.ATTACKED) == ["training", *(numbered.get(name, name) for name in attacked)]
     assert sorted(names.FREQUENCY_MECHANISMS) == sorted(FREQUENCIES)
     assert list(names.PROJECTIONS) == list(PROJECTIONS)

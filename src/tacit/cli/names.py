@@ -63,6 +63,7 @@ ATTACKED: Final = (
         "aggregate",
         "modular-sum",
         "bandit",
+        "levels:k",
         "bh:k",
         "hr:k",
         "oue:k",
