@@ -83,8 +83,8 @@ ATTACKED: Final = (
         "perturbed-minimum",
         "wangni",
     ),
-    *("top-k", "induced", "quantized", "bitplane", "hadamard", "hemisphere", "local-laplace", "privunit-g"),
-    *("privunit", "rotated", "sampled-binary", "sign-vote"),
+    *("top-k", "induced", "quantized", "bitplane", "hadamard", "hemisphere", "items", "local-laplace"),
+    *("privunit-g", "privunit", "rotated", "sampled-binary", "sign-vote"),
 )
 FREQUENCY_MECHANISMS: Final = ("bh", "hr", "krr", "oue", "rappor", "rhr", "ss")
 PROJECTIONS: Final = ("none", "sum", "clip", "clip-normalize", "simplex")
