@@ -28,6 +28,8 @@ RUNS = {
     "predict": "predict runs/one clinics.csv --out scored.csv",
     "mean": "mean clinics.csv --columns age --lower 18 --upper 95 --epsilon 1 --ledger one.ledger",
     "frequencies": "frequencies --data clinics.csv --column smoker --epsilon 1 --ledger one.ledger",
+    "frequencies tables": "frequencies --data clinics.csv --column smoker --column y --values y=0,1 "
+    "smoker=yes,no --epsilon 1 --ledger one.ledger",
     "frequencies large": "frequencies --data clinics.csv --column smoker --epsilon 1 --heavy-hitters "
     "--domain 32 --ledger one.ledger",
     "frequencies levels": "frequencies --data clinics.csv --column smoker --levels 0.2,1 --ledger one.ledger",

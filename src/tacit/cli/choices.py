@@ -25,7 +25,7 @@ GROUPS: Final = {
     "l1 l2 group_lasso domain moment weights participants epochs release order placement "
     "step_times_smoothness loss quantile threshold smoothing messages steps bits max_bits points runs "
     "noise_factor prior mean m ties queries projection heavy_hitters max_random_bits max_message_bits "
-    "independent items hash_seed dictionary miss radius_mode all_actions tail",
+    "independent tables items hash_seed dictionary miss radius_mode all_actions tail",
     "Output": "name log close out plot report against quiet logs json_logs accept verify dry_run confidence "
     "all_of_them simulate exact quick top json help",
 }

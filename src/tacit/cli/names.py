@@ -25,6 +25,7 @@ __all__ = [
     "RELATIONS",
     "REWARD_MODELS",
     "SHARDS",
+    "TABLE_KINDS",
     "TAILS",
     "TIES",
     "UNITS",
@@ -87,6 +88,7 @@ ATTACKED: Final = (
     *("privunit-g", "privunit", "rotated", "sampled-binary", "sign-vote"),
 )
 FREQUENCY_MECHANISMS: Final = ("bh", "hr", "krr", "oue", "rappor", "rhr", "ss")
+TABLE_KINDS: Final = ("joint", "pairs", "singles")
 PROJECTIONS: Final = ("none", "sum", "clip", "clip-normalize", "simplex")
 ANONYMITIES: Final = ("batch", "action")
 BANDIT_NOISES: Final = ("discrete", "laplace")
