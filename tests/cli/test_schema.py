@@ -31,6 +31,8 @@ RUNS = {
     "predict": "predict runs/one clinics.csv --out scored.csv",
     "mean": "mean clinics.csv --columns age --lower 18 --upper 95 --epsilon 1 --ledger one.ledger",
     "frequencies": "frequencies --data clinics.csv --column smoker --epsilon 1 --ledger one.ledger",
+    "frequencies tables": "frequencies --data clinics.csv --column smoker --column y --values y=0,1 "
+    "smoker=yes,no --epsilon 1 --ledger one.ledger",
     "frequencies large": "frequencies --data clinics.csv --column smoker --epsilon 1 --heavy-hitters "
     "--domain 32 --ledger one.ledger",
     "frequencies levels": "frequencies --data clinics.csv --column smoker --levels 0.2,1 --ledger one.ledger",
@@ -60,6 +62,10 @@ RUNS = {
     "bandit simulate": "bandit simulate --actions 4 --horizon 1000 --epsilon 1",
     "bandit plan": "bandit plan --actions 4 --horizon 1000 --epsilon 1 --runs 1",
     "bandit run": "bandit run run.json --actions actions.csv --horizon 100 --epsilon 1 --trust central",
+    "messages encode": "messages encode --data clinics.csv --column smoker --epsilon 1 --out m.bin "
+    "--ledger one.ledger",
+    "messages count": "messages count m.bin --out counts.json",
+    "messages estimate": "messages estimate counts.json",
     "data check": "data check clinics.csv --columns clinics.columns.toml",
     "data describe": "data describe adult",
     "data fetch": "data fetch digits-odd-even",

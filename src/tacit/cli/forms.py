@@ -282,6 +282,18 @@ OUTPUTS: Final[dict[str, Any]] = {
         "Designs", **_DESIGN, queries=int, prior=str, designs=list[dict[str, Any]]
     ),
     "vote plot": _output("Drawn", out=str, designs=_Names),
+    "messages encode": _output(
+        "EncodedMessages", out=str, collection=str, batch=str, n=int, k=int, mechanism=str,
+        bits_per_client=int, epsilon=float, unit=str, simulated=bool, guarantee=str,
+    ),
+    "messages count": _output(
+        "CountedMessages", out=str, collection=str, n=int, batches=int, closed=bool, simulated=bool,
+    ),
+    "messages estimate": _output(
+        "EstimatedMessages", collection=str, n=int, k=int, batches=int, mechanism=str, local_epsilon=float,
+        estimates=dict[str, float], projection=str, intervals=dict[str, list[float]], confidence=float,
+        simulated=bool,
+    ),
     "bandit simulate": _output(
         "SimulatedBandit", **_BUDGETED, regret=float, standard_error=_Number, regret_without_privacy=float,
         rounds=int, runs=int, seed=int, actions=int, dim=int, radius_mode=str, survived=int,

@@ -25,6 +25,7 @@ __all__ = [
     "RELATIONS",
     "REWARD_MODELS",
     "SHARDS",
+    "TABLE_KINDS",
     "TAILS",
     "TIES",
     "UNITS",
@@ -63,6 +64,7 @@ ATTACKED: Final = (
         "aggregate",
         "modular-sum",
         "bandit",
+        "levels:k",
         "bh:k",
         "hr:k",
         "oue:k",
@@ -82,10 +84,11 @@ ATTACKED: Final = (
         "perturbed-minimum",
         "wangni",
     ),
-    *("top-k", "induced", "quantized", "bitplane", "hadamard", "hemisphere", "local-laplace", "privunit-g"),
-    *("privunit", "rotated", "sampled-binary", "sign-vote"),
+    *("top-k", "induced", "quantized", "bitplane", "hadamard", "hemisphere", "items", "local-laplace"),
+    *("privunit-g", "privunit", "rotated", "sampled-binary", "sign-vote"),
 )
 FREQUENCY_MECHANISMS: Final = ("bh", "hr", "krr", "oue", "rappor", "rhr", "ss")
+TABLE_KINDS: Final = ("joint", "pairs", "singles")
 PROJECTIONS: Final = ("none", "sum", "clip", "clip-normalize", "simplex")
 ANONYMITIES: Final = ("batch", "action")
 BANDIT_NOISES: Final = ("discrete", "laplace")
