@@ -90,14 +90,6 @@ class TrainFlags:
             show_default="columns have bounds",
         ),
     ] = None
-    sensitive: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Sensitive column, which is no feature: trains a fair classifier. May be repeated, and each "
-            "combination is then a group.",
-            show_default="fairness plays no part",
-        ),
-    ] = None
     task: Annotated[
         str | None,
         _word("task", "What the label asks for: {names}."),
@@ -139,6 +131,32 @@ class TrainFlags:
     silos: Annotated[
         str | None,
         _word("silos", "How records are split over silos: {names}."),
+    ] = None
+    sensitive: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Sensitive column, which is no feature: trains a fair classifier. May be repeated, and each "
+            "combination is then a group.",
+            show_default="fairness plays no part",
+        ),
+    ] = None
+    fairness: Annotated[
+        str | None,
+        typer.Option(
+            click_type=OneOf(JOB["fairness"], checked=False),
+            help="What must not depend on the group in a fair model: {names}.",
+            show_default="demographic-parity",
+        ),
+    ] = None
+    fairness_weight: Annotated[
+        float | None, typer.Option(help="Weight of unfairness beside the loss.", show_default="1")
+    ] = None
+    max_violation: Annotated[
+        float | None,
+        typer.Option(
+            help="Largest violation on training records; searches the weight, without privacy.",
+            show_default="as the weight has it",
+        ),
     ] = None
     protect: Annotated[
         str | None,
@@ -191,24 +209,6 @@ class TrainFlags:
     neighbours: Annotated[
         str | None,
         _word("neighbours", "What may differ between data sets that nobody can tell apart: {names}."),
-    ] = None
-    fairness: Annotated[
-        str | None,
-        typer.Option(
-            click_type=OneOf(JOB["fairness"], checked=False),
-            help="What must not depend on the group in a fair model: {names}.",
-            show_default="demographic-parity",
-        ),
-    ] = None
-    fairness_weight: Annotated[
-        float | None, typer.Option(help="Weight of unfairness beside the loss.", show_default="1")
-    ] = None
-    max_violation: Annotated[
-        float | None,
-        typer.Option(
-            help="Largest violation on training records; searches the weight, without privacy.",
-            show_default="as the weight has it",
-        ),
     ] = None
     algorithm: Annotated[
         str | None,

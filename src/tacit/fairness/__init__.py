@@ -38,7 +38,7 @@ from tacit.fairness.private_fermi import PrivateFermi, PublicRecords, Shares
 from tacit.fairness.private_training import PrivateRun, PrivateTraining
 from tacit.fairness.reductions import exponentiated_gradient, grid_search, threshold_optimizer
 from tacit.fairness.scores import LinearScores, Scores
-from tacit.fairness.search import Found, least_weight
+from tacit.fairness.search import FoundWeight, least_weight
 from tacit.fairness.standard import Standard
 from tacit.fairness.summary import FairnessSummary, GroupSummary, ViolationSummary, summarise
 from tacit.fairness.thresholds import Cut, best_cut
@@ -62,7 +62,7 @@ __all__ = [
     "Fairness",
     "FairnessSummary",
     "Fitted",
-    "Found",
+    "FoundWeight",
     "GroupRates",
     "GroupSummary",
     "Groups",

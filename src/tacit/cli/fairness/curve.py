@@ -19,15 +19,9 @@ __all__ = ["curve"]
 
 
 def curve(
+    *,
     data: Annotated[
         list[str], typer.Option(help="Named data set, or tables; may be repeated.", show_default=False)
-    ],
-    sensitive: Annotated[
-        list[str],
-        typer.Option(
-            help="Sensitive column; may be repeated, and each combination is then a group.",
-            show_default=False,
-        ),
     ],
     label: Annotated[
         str | None,
@@ -40,7 +34,13 @@ def curve(
     test_fraction: Annotated[
         float, typer.Option(help="Share of the records that is held out for scoring.")
     ] = 0.2,
-    seed: Annotated[int, typer.Option(help="Of the choice of held-out records.")] = 0,
+    sensitive: Annotated[
+        list[str],
+        typer.Option(
+            help="Sensitive column; may be repeated, and each combination is then a group.",
+            show_default=False,
+        ),
+    ],
     fairness: Annotated[
         str, typer.Option(click_type=OneOf(JOB["fairness"]), help="What a classifier must not do: {names}.")
     ] = "demographic-parity",
@@ -48,6 +48,7 @@ def curve(
         str | None,
         typer.Option(help="Weights of unfairness, with commas.", show_default="0,0.1,0.3,1,3,10,30"),
     ] = None,
+    seed: Annotated[int, typer.Option(help="Of the choice of held-out records.")] = 0,
     out: Annotated[Path, typer.Option(help="Picture to write: .png, .svg or .pdf.")] = Path("curve.png"),
     json: JsonFlag = False,
 ) -> None:
