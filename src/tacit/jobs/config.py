@@ -418,7 +418,7 @@ class JobConfig(FairSettings, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     def to_toml(self) -> str:
         """Write the job as TOML; names left at None are left out."""
-        values = {k: v for k, v in msgspec.to_builtins(self).items() if v is not None and v != {}}
+        values = {k: v for k, v in msgspec.to_builtins(self).items() if v not in (None, {}, [], ())}
         return msgspec.toml.encode(values).decode()
 
     @classmethod
