@@ -29,12 +29,15 @@ from tacit.fairness.metrics import (
 )
 from tacit.fairness.mixtures import CutModel, Mixture, fair_mixture, naive_majority_mixture
 from tacit.fairness.mutual_information import MutualInformationDual, MutualInformationPenalty
+from tacit.fairness.noisy_sgda import NoisySGDA, Saddle
 from tacit.fairness.notions import Conditions, Fairness
 from tacit.fairness.penalties import PenaltyName, penalty_of
 from tacit.fairness.penalty import Climber, ErmiPenalty, Membership, Penalty, Still
 from tacit.fairness.plug_in import PlugInPenalty
 from tacit.fairness.private_estimator import PrivateFairLogisticRegression
 from tacit.fairness.private_fermi import PrivateFermi, PublicRecords, Shares
+from tacit.fairness.private_lagrangian import PrivateFairLagrangian
+from tacit.fairness.private_tables import DPEqualizedOddsPostprocessor, equalized_odds_mixture
 from tacit.fairness.private_training import PrivateRun, PrivateTraining
 from tacit.fairness.reductions import exponentiated_gradient, grid_search, threshold_optimizer
 from tacit.fairness.scores import LinearScores, Scores
@@ -53,6 +56,7 @@ __all__ = [
     "CovariancePenalty",
     "Cut",
     "CutModel",
+    "DPEqualizedOddsPostprocessor",
     "ErmiBounds",
     "ErmiDual",
     "ErmiPenalty",
@@ -71,14 +75,17 @@ __all__ = [
     "Mixture",
     "MutualInformationDual",
     "MutualInformationPenalty",
+    "NoisySGDA",
     "Penalty",
     "PenaltyName",
     "PlugInPenalty",
+    "PrivateFairLagrangian",
     "PrivateFairLogisticRegression",
     "PrivateFermi",
     "PrivateRun",
     "PrivateTraining",
     "PublicRecords",
+    "Saddle",
     "Scores",
     "Shares",
     "Standard",
@@ -91,6 +98,7 @@ __all__ = [
     "conditional_ermi",
     "declared_groups",
     "equal_opportunity_violation",
+    "equalized_odds_mixture",
     "equalized_odds_violation",
     "ermi",
     "ermi_bounds",

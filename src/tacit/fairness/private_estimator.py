@@ -44,6 +44,9 @@ from tacit.privacy.weak import warn_of_weak
 
 __all__ = ["PrivateFairLogisticRegression"]
 
+_STEP, _UNIT_STEP = 2.0, 8.0
+"""Of the model on private features: as they are (Lowy 2023, the runs on Adult), and in rows of norm 1."""
+
 _PARTS = {"sensitive": Part.SENSITIVE, "record": Part.ALL}
 _BASICS_PUBLIC = "features, labels and the silo of every record are public, and only its group is not"
 
@@ -61,6 +64,23 @@ class _Mapped:
     def transform(self, X: Array) -> Array:
         """Return rows of norm at most 1 with the constant as last column, shape (n, d + 1)."""
         return np.asarray(self.features(X))
+
+
+@dataclass(frozen=True)
+class _Bounded:
+    """Features as they are, within public bounds.
+
+    Attributes:
+        lower: Shape (d,).
+        upper: Shape (d,).
+    """
+
+    lower: Array
+    upper: Array
+
+    def transform(self, X: Array) -> Array:
+        """Return rows with the constant 1 as last column, shape (n, d + 1); NaN stays."""
+        return np.column_stack([np.clip(X, self.lower, self.upper), np.ones(len(X))])
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -87,14 +107,17 @@ class PrivateFairLogisticRegression(FairClassifier):
         public: Of whole records: public features, shape (m, d), that say how features are scaled.
         advantaged: For equal opportunity, the labels that it is about; None is the last of two classes.
         rounds: Of training.
-        step: Of the model; None goes by public features and by the weight.
+        step: Of the model; None goes by the weight and by public features. With private ones it is 8 for rows
+            of norm 1, and 2 for features as they are.
         dual_step: Of dual variables, in (0, 1/2].
         tail: Share of the last rounds whose points are averaged, in [0, 1).
         clip: Bound on a record's row of a gradient; None as in `PrivateFermi`.
         least_share: Share below which no group counts, in (0, 1 / groups).
         shares: Of the budget.
         l2: Strength of a squared L2 penalty, (l2 / 2) times the squared norm of all parameters.
-        standardise: Where features are public: whether they are centred and divided by their spread.
+        standardise: Whether features are centred and divided by their spread; where records are private, by
+            that of the bounds or of the public sample, and rows then have norm 1 at most. False takes
+            features as they are, within bounds, as is best where they have public scales already.
         feature_bound: Where features are public: they stay within [-feature_bound, feature_bound] after that.
         noise: "auto", "gaussian" or "discrete-gaussian"; "auto" is exact unless there is a seed.
         random_state: Seed of a simulation, which protects nobody.
@@ -277,11 +300,15 @@ class PrivateFairLogisticRegression(FairClassifier):
 
     def _scaling(
         self, given: Any, X: Array, part: Part, *, private: bool
-    ) -> tuple[Standard | _Mapped, list[str]]:
+    ) -> tuple[Standard | _Mapped | _Bounded, list[str]]:
         """Return how features are scaled, and what the statement must say of it."""
         if part is Part.SENSITIVE:
             return Standard.of(X, scale=self.standardise, bound=self.feature_bound), []
         lower, upper, notes = feature_bounds(self.bounds, X, private=private)
+        if not self.standardise:
+            if self.public is not None:
+                raise ParameterError("public must be None with standardise=False: nothing is scaled by it.")
+            return _Bounded(lower, upper), notes
         sample = public_sample(
             self.public,
             bounds=self.bounds,
@@ -335,7 +362,9 @@ class PrivateFairLogisticRegression(FairClassifier):
         """Return what is asked; nothing but public features and numbers is looked at."""
         step = self.step
         if step is None:
-            step = _default_step(rows if part is Part.SENSITIVE else None, len(self.classes_), weight)
+            step = _UNIT_STEP if self.standardise else _STEP
+            if part is Part.SENSITIVE:
+                step = _default_step(rows, len(self.classes_), weight)
         shares = {} if self.shares is None else {"shares": self.shares}
         return PrivateFermi(
             model=LinearScores(rows.shape[1], len(self.classes_)),
@@ -390,15 +419,15 @@ def _plain_fit(model: LinearScores, rows: Array, codes: IntArray, l2: float) -> 
     return fermi_exact(FairProblem(model, rows, codes, penalty, of, 0.0, l2), iterations=100).theta
 
 
-def _default_step(rows: Array | None, classes: int, weight: float) -> float:
-    """Return a step of the model below 2 / smoothness.
+def _default_step(rows: Array, classes: int, weight: float) -> float:
+    """Return a step of the model below 2 / smoothness, of public features.
 
     Args:
-        rows: Public features, shape (n, d + 1); None where they are private, and rows have norm at most 1.
+        rows: Shape (n, d + 1).
         classes: m.
         weight: Of the penalty.
     """
-    largest = 1.0 if rows is None else float(np.linalg.eigvalsh(rows.T @ rows / len(rows))[-1])
+    largest = float(np.linalg.eigvalsh(rows.T @ rows / len(rows))[-1])
     curvature = largest * (0.25 if classes == 2 else 0.5)
     return 1.5 / (max(curvature, 1e-300) * math.sqrt(1 + weight))
 

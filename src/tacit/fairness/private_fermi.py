@@ -28,7 +28,7 @@ from tacit.learning.algorithms import Problem
 from tacit.numerics import Array, IntArray
 from tacit.privacy import Part
 
-__all__ = ["PrivateFermi", "PublicRecords", "Shares"]
+__all__ = ["PrivateFermi", "PublicRecords", "Shares", "by_condition"]
 
 _LONGEST = 2.0**20
 """Radius that no round of public lengths exceeds; noise goes with the radius that a round names."""
@@ -203,7 +203,7 @@ class PrivateFermi:
         if (public is None) is (self.part is Part.SENSITIVE):
             raise ParameterError("public must be given where only groups are private, and only there.")
         (counts,) = ask(0, {}, (1.0,))
-        penalty, factors, seen = self._released(np.asarray(counts).reshape(self.shape[:2]), n, public)
+        penalty, factors, seen = self.released(np.asarray(counts).reshape(self.shape[:2]), n, public)
         theta, W = start.copy(), penalty.start()
         mean, kept = theta, 0
         for t in range(1, self.rounds + 1):
@@ -218,9 +218,9 @@ class PrivateFermi:
                 down, shown = np.asarray(found[1]) + self.l2 * theta, None
             else:
                 F = probabilities(self.model.scores(theta, public.X))
-                found = ask(t, at, (1.0, self._radius(public, penalty, W, F, factors / seen)))
+                found = ask(t, at, (1.0, self.radius(public, penalty, W, F, factors / seen)))
                 down = self._gradient(theta, public, penalty, W, F, factors, np.asarray(found[1]))
-                shown = _by_condition(F, public.conditions, self.conditions) * factors[:, None] / n
+                shown = by_condition(F, public.conditions, self.conditions) * factors[:, None] / n
             mass = np.asarray(found[0]).reshape(self.shape) * (factors / seen)[:, None, None]
             theta = theta - self.step * down
             W = penalty.project(W + self.dual_step * _ascent(penalty, W, mass, shown))
@@ -231,7 +231,7 @@ class PrivateFermi:
                 follow(t, theta)
         return mean if kept else theta
 
-    def _released(
+    def released(
         self, counts: Array, n: int, public: PublicRecords | None
     ) -> tuple[ErmiPenalty, Array, Array]:
         """Return the penalty of released counts, what a record's term counts, and the share of known groups.
@@ -255,7 +255,7 @@ class PrivateFermi:
         penalty = ErmiPenalty(floored / known[:, None], weights, self.model.classes)
         return penalty, weights * n / totals, np.minimum(known / totals, 1.0)
 
-    def _radius(
+    def radius(
         self, public: PublicRecords, penalty: ErmiPenalty, W: Array, F: Array, factors: Array
     ) -> float:
         """Return how long rows may be: at most as the longest could be of any record in any group.
@@ -298,7 +298,7 @@ class PrivateFermi:
         return np.asarray(known + self.weight * groups)
 
 
-def _by_condition(F: Array, conditions: IntArray, size: int) -> Array:
+def by_condition(F: Array, conditions: IntArray, size: int) -> Array:
     """Return the sum of probabilities within each condition, shape (z, m)."""
     looked = conditions >= 0
     columns = [np.bincount(conditions[looked], weights=column[looked], minlength=size) for column in F.T]
