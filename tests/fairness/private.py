@@ -101,7 +101,8 @@ def exact_ask(method: PrivateFermi, units: FairUnits) -> Callable[..., tuple[Arr
 
 def names_of(method: PrivateFermi) -> tuple[tuple[str, ...], tuple[str, ...]]:
     slope = "group-gradient" if method.part is Part.SENSITIVE else "penalised-gradient"
-    return ("group-counts",), ("group-mass", slope)
+    decisions = () if method.target is None else ("group-decisions",)
+    return ("group-counts",), ("group-mass", slope, *decisions)
 
 
 def clipped(

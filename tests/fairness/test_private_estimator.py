@@ -80,6 +80,14 @@ def test_without_a_budget_it_is_fermi() -> None:
     assert ours.noise_multiplier_ == 0
 
 
+def test_a_violation_is_aimed_at() -> None:
+    loose, tight = (fitted(max_violation=most, weight=0, rounds=100) for most in (0.3, 0.05))
+    assert parity_violation(tight.predict(X), S) < 0.15 < parity_violation(loose.predict(X), S)
+    assert tight.guarantee_.epsilon == pytest.approx(2.0, rel=1e-6)
+    with pytest.raises(ParameterError, match="max_violation"):
+        fitted(max_violation=1.5)
+
+
 def test_equalized_odds() -> None:
     plain, fair = (fitted(fairness="equalized-odds", weight=w, rounds=60) for w in (0, 10))
     assert equalized_odds_violation(Y, fair.predict(X), S) < equalized_odds_violation(Y, plain.predict(X), S)

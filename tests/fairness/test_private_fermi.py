@@ -14,7 +14,17 @@ from tacit.errors import ParameterError
 from tacit.fairness import FairUnits, PrivateFermi, PublicRecords, Shares, fermi_exact
 from tacit.means import DiscreteGaussianNoise
 from tacit.numerics import Array
-from tacit.privacy import Gaussian, Neighbours, Part, PrivacyBudget, Relation, TrustModel, Unit, meets
+from tacit.privacy import (
+    Gaussian,
+    Neighbours,
+    Part,
+    PrivacyBudget,
+    Relation,
+    TrustModel,
+    Unit,
+    epsilon_of,
+    meets,
+)
 from tests.fairness.private import (
     Overheard,
     clipped,
@@ -131,8 +141,8 @@ def test_no_change_of_a_group_moves_a_mean_by_more_than_its_sensitivity(fairness
     method = method_of(fairness=fairness, groups=groups)
     at, where = points(method), conditions_of(y, fairness, classes)
     units = FairUnits.of(X, y, s, where.codes)
-    radii = {"group-counts": 1.0, "group-mass": 1.0, "group-gradient": 0.4}
-    allowed = {"group-counts": math.sqrt(2), "group-mass": math.sqrt(2), "group-gradient": 0.8}
+    radii = {"group-counts": 1.0, "group-mass": 1.0, "group-decisions": 1.0, "group-gradient": 0.4}
+    allowed = {name: 0.8 if name == "group-gradient" else math.sqrt(2) for name in radii}
     rows = method.statistics["group-mass"](units, at)
     longest = np.linalg.norm(rows, axis=1).max()
     furthest = dict.fromkeys(radii, 0.0)
@@ -150,6 +160,7 @@ def test_no_change_of_a_group_moves_a_mean_by_more_than_its_sensitivity(fairness
     for name, most in allowed.items():
         assert furthest[name] <= most * (1 + 1e-12)
     assert furthest["group-counts"] == pytest.approx(math.sqrt(2))
+    assert furthest["group-decisions"] == pytest.approx(math.sqrt(2))
     assert furthest["group-mass"] == pytest.approx(math.sqrt(2) * longest)
     if groups == 2:
         assert furthest["group-gradient"] == pytest.approx(0.8)
@@ -273,6 +284,27 @@ def test_without_noise_it_is_fermi(fairness: str, part: Part, classes: int) -> N
     assert math.isinf(run.guarantees[0].epsilon)
     best = fermi_exact(of, tolerance=1e-14, iterations=2000).theta
     np.testing.assert_allclose(run.theta, best, atol=4e-3)
+
+
+@pytest.mark.parametrize("part", [Part.SENSITIVE, Part.ALL])
+def test_the_weight_follows_counts_of_decisions_at_the_same_price(part: Part) -> None:
+    n, z = 600, 1.7
+    X, y, s = records(n, 2, 2)
+    units = units_of(X, y, s)
+    public = PublicRecords(X, y, np.zeros(n, dtype=np.int64)) if part is Part.SENSITIVE else None
+    gaps = []
+    for target in (0.3, 0.05):
+        method = method_of(part=part, target=target, weight=0.0, rounds=150, clip=1e4, step=1.0)
+        theta = method.run(exact_ask(method, units), np.zeros(D), n=n, public=public)
+        hard = method.model.scores(theta, X).argmax(axis=1)
+        gaps.append(abs(float(hard[s == 1].mean() - hard[s == 0].mean())))
+    assert gaps[1] < 0.1 < gaps[0]
+    method = method_of(part=part, target=0.1)
+    plan = training_of(method).plan(z, [n])
+    assert [m.statistic for m in plan.kinds[1][0].measures] == list(names_of(method)[1])
+    assert epsilon_of(plan.event([n], TrustModel.CENTRAL), 0.01) == pytest.approx(
+        epsilon_of(Gaussian(z, plan.neighbours), 0.01)
+    )
 
 
 def test_averages_are_of_the_last_points() -> None:

@@ -96,6 +96,8 @@ def test_what_it_is_not_for() -> None:
     units, _ = held()
     with pytest.raises(ParameterError, match="PF-LD"):
         lagrangian_of(part=Part.ALL)
+    with pytest.raises(ParameterError, match="target"):
+        lagrangian_of(target=0.1)
     with pytest.raises(ParameterError, match="ascent"):
         lagrangian_of(ascent=0.0)
     with pytest.raises(ParameterError, match="public"):

@@ -11,7 +11,14 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from tacit.errors import DataError, ParameterError, check_choice, check_non_negative, check_positive
+from tacit.errors import (
+    DataError,
+    ParameterError,
+    check_choice,
+    check_non_negative,
+    check_positive,
+    check_probability,
+)
 from tacit.fairness.classifier import FairClassifier
 from tacit.fairness.declared import declared_groups
 from tacit.fairness.fermi import FairProblem, fermi_exact
@@ -94,7 +101,10 @@ class PrivateFairLogisticRegression(FairClassifier):
 
     Args:
         fairness: "demographic-parity", "equalized-odds" or "equal-opportunity".
-        weight: Of the penalty beside the mean loss, >= 0.
+        weight: Of the penalty beside the mean loss, >= 0; with `max_violation`, the first one.
+        max_violation: The largest violation that hard predictions of the training records should have, in
+            [0, 1]. The weight follows noisy counts of decisions by group, which the budget pays for; nothing
+            is promised, as the counts have noise.
         budget: What each silo may spend, or the server under central trust. None trains without privacy.
         protect: "sensitive" or "record".
         trust: "central", "aggregate", "shuffle" or "local".
@@ -161,6 +171,7 @@ class PrivateFairLogisticRegression(FairClassifier):
 
     fairness: str = "demographic-parity"
     weight: float = 1.0
+    max_violation: float | None = None
     budget: PrivacyBudget | None = None
     protect: str = "sensitive"
     trust: str = "central"
@@ -224,8 +235,9 @@ class PrivateFairLogisticRegression(FairClassifier):
         order = np.argsort(of, kind="stable")
         rows, codes, of = rows[order], codes[order], of[order]
         group, condition = groups.codes[order], where.codes[order]
-        weight = 0.0 if sensitive_features is None else self.weight
-        method = self._method(part, rows, len(where), len(groups), weight)
+        alone = sensitive_features is None
+        weight, most = (0.0, None) if alone else (self.weight, self.max_violation)
+        method = self._method(part, rows, len(where), len(groups), weight, most)
         seed, noise, said = request.randomness()
         training = PrivateTraining(
             method=method,
@@ -261,6 +273,8 @@ class PrivateFairLogisticRegression(FairClassifier):
         """Return parameters that are checked before data is looked at."""
         check_non_negative("weight", self.weight)
         check_non_negative("l2", self.l2)
+        if self.max_violation is not None:
+            check_probability("max_violation", self.max_violation)
         check_choice("protect", self.protect, list(_PARTS))
         check_choice("trust", self.trust, list(TrustModel))
         for name in ("step", "feature_bound"):
@@ -358,7 +372,9 @@ class PrivateFairLogisticRegression(FairClassifier):
             wanted = found.astype(int).tolist()
         return Conditions.of(notion, codes, classes=list(range(len(self.classes_))), advantaged=wanted)
 
-    def _method(self, part: Part, rows: Array, conditions: int, groups: int, weight: float) -> PrivateFermi:
+    def _method(
+        self, part: Part, rows: Array, conditions: int, groups: int, weight: float, target: float | None
+    ) -> PrivateFermi:
         """Return what is asked; nothing but public features and numbers is looked at."""
         step = self.step
         if step is None:
@@ -379,6 +395,7 @@ class PrivateFairLogisticRegression(FairClassifier):
             clip=self.clip,
             least_share=min(self.least_share, 0.5 / groups),
             l2=self.l2,
+            target=target,
             **shares,
         )
 

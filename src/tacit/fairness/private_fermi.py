@@ -17,6 +17,7 @@ from tacit.fairness.penalty import ErmiPenalty, Membership
 from tacit.fairness.scores import LinearScores, probabilities, pull_back
 from tacit.fairness.units import (
     GroupCounts,
+    GroupDecisions,
     GroupGradient,
     GroupMass,
     PenalisedGradient,
@@ -37,6 +38,9 @@ _COVERED = 0.9
 """Share of records whose rows are not shortened (docs/theory/private-fairness.md)."""
 
 _RECORD_CLIP = 1.0
+
+_RECENT, _HEAVIEST = 0.1, 100.0
+"""How much the last round counts among those before it, and the largest weight that a violation leads to."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,9 @@ class PrivateFermi:
             which is public there. Where records are private, None is 1.
         least_share: Share below which no group counts within its condition, in (0, 1 / groups).
         shares: Of the budget.
+        target: Largest violation that hard predictions should have, in [0, 1]. The weight then rises in every
+            round by what the noisy violation of the last ones is above it, from `weight` on, and half of the
+            share of masses goes to counts of decisions by group. None keeps the weight.
         l2: Half of it times the squared norm of the parameters is added, >= 0.
 
     Reference:
@@ -117,6 +124,7 @@ class PrivateFermi:
     least_share: float = 0.02
     shares: Shares = Shares()
     l2: float = 0.0
+    target: float | None = None
 
     def __post_init__(self) -> None:
         check_count("conditions", self.conditions)
@@ -129,6 +137,8 @@ class PrivateFermi:
         check_probability("tail", self.tail, high_open=True)
         if self.clip is not None and check_positive("clip", self.clip) > _LONGEST:
             raise ParameterError(f"clip must be at most {_LONGEST:g}, got {self.clip!r}.")
+        if self.target is not None:
+            check_probability("target", self.target)
         if self.part not in (Part.SENSITIVE, Part.ALL):
             raise ParameterError(f"part must be Part.SENSITIVE or Part.ALL, got {self.part!r}.")
         if not 0 < self.least_share < 1 / self.groups:
@@ -154,6 +164,7 @@ class PrivateFermi:
         return {
             "group-counts": GroupCounts(self.shape[:2]),
             "group-mass": GroupMass(self.model, self.shape),
+            "group-decisions": GroupDecisions(self.model, self.shape),
             "group-gradient": GroupGradient(self.model, self.shape),
             "penalised-gradient": PenalisedGradient(self.model, self.shape),
         }
@@ -170,13 +181,15 @@ class PrivateFermi:
         counts = problem.measure(
             "group-counts", dim=z * k, max_radius=1.0, share=self.shares.counts, acute=True
         )
-        mass = problem.measure(
-            "group-mass", dim=z * k * m, max_radius=1.0, share=self.shares.mass * each, acute=True
-        )
+        tables = ["group-mass"] if self.target is None else ["group-mass", "group-decisions"]
+        share = self.shares.mass * each / len(tables)
+        masses = [
+            problem.measure(name, dim=z * k * m, max_radius=1.0, share=share, acute=True) for name in tables
+        ]
         slope = problem.measure(
             gradient, dim=self.model.size, max_radius=self.most, share=self.shares.gradient * each
         )
-        return (Step(measures=(counts,)), 1), (Step(measures=(mass, slope)), self.rounds)
+        return (Step(measures=(counts,)), 1), (Step(measures=(masses[0], slope, *masses[1:])), self.rounds)
 
     def run(
         self,
@@ -205,7 +218,8 @@ class PrivateFermi:
         (counts,) = ask(0, {}, (1.0,))
         penalty, factors, seen = self.released(np.asarray(counts).reshape(self.shape[:2]), n, public)
         theta, W = start.copy(), penalty.start()
-        mean, kept = theta, 0
+        mean, kept, weight, rates = theta, 0, float(self.weight), None
+        more = () if self.target is None else (1.0,)
         for t in range(1, self.rounds + 1):
             at = {
                 "theta": theta,
@@ -214,16 +228,23 @@ class PrivateFermi:
                 "factors": factors / seen,
             }
             if public is None:
-                found = ask(t, {**at, "weight": np.array([float(self.weight)])}, (1.0, self.most))
+                found = ask(t, {**at, "weight": np.array([weight])}, (1.0, self.most, *more))
                 down, shown = np.asarray(found[1]) + self.l2 * theta, None
             else:
                 F = probabilities(self.model.scores(theta, public.X))
-                found = ask(t, at, (1.0, self.radius(public, penalty, W, F, factors / seen)))
-                down = self._gradient(theta, public, penalty, W, F, factors, np.asarray(found[1]))
+                found = ask(t, at, (1.0, self.radius(public, penalty, W, F, factors / seen), *more))
+                known = self._known(theta, public, penalty, W, F, factors, weight)
+                down = known + weight * np.asarray(found[1])
                 shown = by_condition(F, public.conditions, self.conditions) * factors[:, None] / n
             mass = np.asarray(found[0]).reshape(self.shape) * (factors / seen)[:, None, None]
             theta = theta - self.step * down
             W = penalty.project(W + self.dual_step * _ascent(penalty, W, mass, shown))
+            if self.target is not None:
+                decided = np.asarray(found[2]).reshape(self.shape) * (factors / seen)[:, None, None]
+                now = decided / (penalty.weights[:, None] * penalty.frequencies)[:, :, None]
+                rates = now if rates is None else rates + _RECENT * (now - rates)
+                apart = float(np.ptp(rates, axis=1).max()) - self.target
+                weight = min(max(weight + apart, 0.0), _HEAVIEST)
             if t > (1 - self.tail) * self.rounds:
                 kept += 1
                 mean = mean + (theta - mean) / kept
@@ -280,7 +301,7 @@ class PrivateFermi:
         )
         return min(self.most, within, float(longest.max()) * (1 + 1e-9))
 
-    def _gradient(
+    def _known(
         self,
         theta: Array,
         public: PublicRecords,
@@ -288,14 +309,13 @@ class PrivateFermi:
         W: Array,
         F: Array,
         factors: Array,
-        groups: Array,
+        weight: float,
     ) -> Array:
-        """Return the gradient: what features and labels say of it, and what was released of groups."""
+        """Return what features and labels say of the gradient."""
         own = np.where(public.conditions >= 0, factors[public.conditions], 0.0)
-        slopes = F + self.weight * pull_back(F, mean_costs(penalty, W, public.conditions, own))
+        slopes = F + weight * pull_back(F, mean_costs(penalty, W, public.conditions, own))
         slopes[np.arange(len(F)), public.y] -= 1.0
-        known = self.model.pull(theta, public.X, slopes) / len(F) + self.l2 * theta
-        return np.asarray(known + self.weight * groups)
+        return np.asarray(self.model.pull(theta, public.X, slopes) / len(F) + self.l2 * theta)
 
 
 def by_condition(F: Array, conditions: IntArray, size: int) -> Array:

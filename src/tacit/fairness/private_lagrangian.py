@@ -41,6 +41,10 @@ class PrivateFairLagrangian(PrivateFermi):
         check_positive("ascent", self.ascent)
         if self.part is not Part.SENSITIVE or self.model.classes != 2:
             raise ParameterError("PF-LD is for two classes, and for private groups of public records.")
+        if self.target is not None:
+            raise ParameterError(
+                f"target must be None for PF-LD, whose multipliers rise, got {self.target!r}."
+            )
 
     def run(
         self,

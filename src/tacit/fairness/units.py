@@ -14,7 +14,7 @@ from tacit.fairness.scores import LinearScores, probabilities, pull_back
 from tacit.learning.objective import clip_slopes
 from tacit.numerics import Array, IntArray, row_norms, row_products, weighted_sum
 
-__all__ = ["FairUnits", "GroupCounts", "GroupGradient", "GroupMass", "PenalisedGradient"]
+__all__ = ["FairUnits", "GroupCounts", "GroupDecisions", "GroupGradient", "GroupMass", "PenalisedGradient"]
 
 
 @dataclass(frozen=True)
@@ -114,6 +114,28 @@ class GroupMass:
         counted, cells = _cells(units, k)
         columns = [np.bincount(cells, weights=column[counted], minlength=z * k) for column in F.T]
         return np.stack(columns, axis=1).reshape(z * k * m)
+
+
+@dataclass(frozen=True)
+class GroupDecisions:
+    """One-hot row of a record's condition, group and likeliest class; zero where it has no cell.
+
+    Attributes:
+        model: What has scores at the point "theta".
+        shape: Numbers of conditions, groups and classes.
+    """
+
+    model: LinearScores
+    shape: tuple[int, int, int]
+    acute: ClassVar[bool] = True
+
+    def __call__(self, units: FairUnits, at: Mapping[str, Array]) -> Array:
+        """Return rows of shape (n, conditions * groups * classes)."""
+        z, k, m = self.shape
+        decided = np.eye(m)[_scores(self.model, at["theta"], units.X).argmax(axis=1)]
+        return np.asarray(_one_hot(units, (z, k))[:, :, None] * decided[:, None, :]).reshape(
+            len(units), z * k * m
+        )
 
 
 @dataclass(frozen=True)
