@@ -51,7 +51,7 @@ def fitted(
 
 @pytest.mark.filterwarnings("default")
 def test_scikit_learn_accepts_it() -> None:
-    found = check_estimator(PrivateFairLogisticRegression(rounds=30), on_skip=None, on_fail=None)
+    found = check_estimator(PrivateFairLogisticRegression(rounds=15), on_skip=None, on_fail=None)
     assert [one for one in found if one["status"] not in ("passed", "skipped")] == []
     assert sum(one["status"] == "passed" for one in found) > 40
 

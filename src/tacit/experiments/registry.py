@@ -26,6 +26,7 @@ from tacit.experiments import (
     optimisers,
     private_bandits,
     private_dme,
+    private_fairness,
     semi_dp_regression,
     shuffle_rdp_curves,
     shuffled_gradient,
@@ -98,6 +99,7 @@ _RUNS: Mapping[str, Callable[..., Report]] = {
     "private-bandits": private_bandits.run,
     "frequencies-randomness": frequencies_randomness.run,
     "successive-refinement": successive_refinement.run,
+    **private_fairness.RUNS,
 }
 
 EXPERIMENTS = {
