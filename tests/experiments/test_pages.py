@@ -195,6 +195,7 @@ def refinement(page: str) -> Iterator[str]:
         ("frequencies-randomness", randomness),
         ("successive-refinement", refinement),
         ("private-bandits", bandits),
+        ("dp-fermi-credit", fair),
         ("dp-fermi-parkinsons", fair),
         ("dp-fermi-record", fair),
         ("heavy-tails", tails),
