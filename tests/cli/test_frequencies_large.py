@@ -120,6 +120,7 @@ def test_one_row_changes_no_other(table: Path, tmp_path: Path, capsys: pytest.Ca
         (["--domain", "65"], "domain must be a whole number from 1 to 64"),
         (["--domain", "0"], "domain must be a whole number from 1 to 64"),
         (["--domain", "32", "--values", "a,b"], "values must not be given for a domain of so many bits"),
+        (["--domain", "32", "--values", "a,b"], "whose values nobody lists, got 'a,b'."),
         (["--domain", "32", "--projection", "none"], "projection must not be given"),
         (["--domain", "32", "--max-message-bits", "9"], "max_message_bits must not be given"),
         (["--domain", "32", "--plot", "x.png"], "plot must not be given"),

@@ -105,7 +105,6 @@ def encode(flags: EncodeFlags) -> None:
         FrequenciesQuery,
         FrequencyOracle,
         MessagesHead,
-        observer_of_frequencies,
         write_messages,
     )
     from tacit.privacy import Neighbours, PrivacyBudget, TrustModel, Unit
@@ -141,7 +140,6 @@ def encode(flags: EncodeFlags) -> None:
         domain=_digest(domain.names),
         simulated=price.simulated,
     )
-    msgspec.convert(msgspec.to_builtins(head), MessagesHead)
     places = paying_places(tables, flags.ledger, neighbours, local=True) if flags.seed is None else []
     plan = hashlib.sha256(msgspec.json.encode([flags.column, head, person])).digest()
     with charged(places, price, kind="messages", plan=plan, local=True) as pay, pay():
@@ -166,7 +164,7 @@ def encode(flags: EncodeFlags) -> None:
             print_text(
                 f"{flags.out}: {n} messages of {query.mechanism} about {query.k} values, batch {head.batch}"
             )
-            print_text(f"\n{observer_of_frequencies(TrustModel.LOCAL, neighbours.unit)}: {price}")
+            print_text(f"\n{price}")
 
 
 @app.command()
@@ -267,6 +265,8 @@ def estimate(
     print_table(columns, rows, right=columns[1:])
     if len(order) < oracle.k:
         print_text(f"... and {oracle.k - len(order)} more; --json has them all.")
+    if found.simulated:
+        print_text("\nSimulated: a known seed made messages that are counted here, which protects nobody.")
 
 
 def _names(found: CountsFile, values: str | None, domain: Path | None) -> list[str]:
