@@ -85,6 +85,7 @@ def test_people_are_told_what_is_found_and_what_would_be(
     shown = capsys.readouterr().out
     assert "20000 records, 2^16 values, 1 found" in shown
     assert str(hashed_items(["a.example"], 16)[0]) in shown
+    assert "--dictionary FILE reads a public list back" in shown
     assert "is found with probability 95 % at least, whatever the others hold" in shown
     few = ["--domain", "16", "--seed", "1", "--epsilon", "0.01"]
     assert main(["frequencies", *asked(table, *few)]) == 0

@@ -197,6 +197,7 @@ def test_a_column_goes_to_messages_counts_and_estimates(
     assert (sent["n"], sent["k"], sent["epsilon"], sent["simulated"]) == (1000, 4, 3.0, False)
     assert "epsilon" in ran(f"{base} --out {two}", capsys, 4)  # the ledger paid once, and has no more
     assert not two.exists()
+    assert "column must be one, got item, x" in ran(f"{base} --column x --out {two}", capsys, 2)
     assert "collection must be a name" in ran(f"{base}/b --out {two}", capsys, 2)
     assert "messages of" in ran(f"{base} --seed 1 --out {two}", capsys)
     assert "not there yet" in ran(f"{base} --seed 1 --out {two}", capsys, 2)

@@ -42,7 +42,7 @@ class EncodeFlags:
     """Whose values are sent, and how."""
 
     data: Annotated[list[str], typer.Option(help="Tables, a pattern or a folder, one row per record.")]
-    column: Annotated[str, typer.Option(help="Name of the column.")]
+    column: Annotated[list[str], typer.Option(help="Name of the column.")]
     values: Annotated[
         list[str] | None,
         typer.Option(
@@ -87,6 +87,10 @@ class EncodeFlags:
     def __post_init__(self) -> None:
         if self.seed is not None and self.ledger is not None:
             raise ParameterError("--ledger is for messages that leave; with --seed they are a simulation.")
+        if len(self.column) > 1:
+            raise ParameterError(
+                f"column must be one, got {', '.join(self.column)}: messages are about one column each."
+            )
         _check_new(self.out)
 
 
@@ -112,10 +116,11 @@ def encode(flags: EncodeFlags) -> None:
     from tacit.randomness import secure, simulated
 
     tables = find_tables(flags.data)
-    domain = Domain.given(flags.values, flags.domain, tables, flags.column)
+    (column,) = flags.column
+    domain = Domain.given(flags.values, flags.domain, tables, column)
     person = flags.person or tables.described().person
     neighbours = Neighbours(unit=Unit.RECORD if person is None else Unit.PERSON)
-    values, sizes = read_column(tables, flags.column, domain, person=person)
+    values, sizes = read_column(tables, column, domain, person=person)
     n = sum(sizes)
     with progress("calibrating"):
         query = FrequenciesQuery.calibrated(
@@ -141,7 +146,7 @@ def encode(flags: EncodeFlags) -> None:
         simulated=price.simulated,
     )
     places = paying_places(tables, flags.ledger, neighbours, local=True) if flags.seed is None else []
-    plan = hashlib.sha256(msgspec.json.encode([flags.column, head, person])).digest()
+    plan = hashlib.sha256(msgspec.json.encode([column, head, person])).digest()
     with charged(places, price, kind="messages", plan=plan, local=True) as pay, pay():
         with flags.out.open("xb") as file:
             write_messages(file, values, head, rng)
