@@ -17,6 +17,12 @@ from tacit.experiments import (
     dme_linear_regression,
     dme_power_iteration,
     dme_synthetic,
+    fermi_adult,
+    fermi_batch,
+    fermi_color_mnist,
+    fermi_communities,
+    fermi_corrupted,
+    fermi_small,
     frequencies_randomness,
     heavy_tails,
     isrl_insurance,
@@ -98,6 +104,14 @@ _RUNS: Mapping[str, Callable[..., Report]] = {
     "private-bandits": private_bandits.run,
     "frequencies-randomness": frequencies_randomness.run,
     "successive-refinement": successive_refinement.run,
+    "fermi-adult": fermi_adult.run,
+    "fermi-batch": fermi_batch.run,
+    "fermi-missing": fermi_corrupted.run_missing,
+    "fermi-noisy": fermi_corrupted.run_noisy,
+    "fermi-compas": fermi_small.run_compas,
+    "fermi-german": fermi_small.run_german,
+    "fermi-communities": fermi_communities.run,
+    "fermi-color-mnist": fermi_color_mnist.run,
 }
 
 EXPERIMENTS = {
