@@ -4,6 +4,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 # Rewriting asserts takes every worker longer than all imports: what fails runs again with it, to show the values.
 TEST   := env OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --quiet --benchmark-disable
+# What of the suite to run, and on how many cores.
+PART    ?=
+WORKERS ?= auto
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .PHONY: demo test suite check deployed bench docs lock clean
@@ -15,7 +18,7 @@ demo: $(VENV)/base                      ## train across ten silos on embedded da
 test: check suite                       ## lint, types, import contract, all tests but those below
 
 suite: $(VENV)/dev
-	$(TEST) --numprocesses auto --dist worksteal --assert=plain || { $(TEST) --last-failed --last-failed-no-failures=none --maxfail=20; exit 1; }
+	$(TEST) --numprocesses $(WORKERS) --dist worksteal --assert=plain $(PART) || { $(TEST) --last-failed --last-failed-no-failures=none --maxfail=20; exit 1; }
 
 deployed: $(VENV)/dev                   ## tests whose silos, servers and shufflers are processes of this machine
 	timeout --signal=INT --kill-after=30 480 $(TEST) tests/federation -m deployed

@@ -28,6 +28,8 @@ from tacit.fairness import (
 )
 
 Array = np.ndarray[Any, Any]
+Points = dict[str, tuple[float, float]]
+"""Violation and accuracy on new records, by what they are of."""
 
 WEIGHTS = {
     "demographic-parity": (0, 0.1, 0.3, 0.6, 1, 2, 3, 5, 8, 15, 50),
@@ -61,7 +63,7 @@ class Split:
         return violation(soft, self.s_new, **how), float(soft[np.arange(len(self.y_new)), self.y_new].mean())
 
 
-def ours(of: Split) -> tuple[list[tuple[float, float]], float]:
+def ours(of: Split) -> tuple[Points, float]:
     """Return violation and accuracy of what training records choose at each level, and seconds a level."""
     start = time.process_time()
     models = [
@@ -71,45 +73,49 @@ def ours(of: Split) -> tuple[list[tuple[float, float]], float]:
     where = Conditions.of(Fairness(of.fairness), of.y, classes=[0, 1])
     membership = penalty_of("ermi", Groups.of(of.s), where, 2)[1]
     margins = [np.column_stack([np.zeros(len(of.y)), one.decision_function(of.X)]) for one in models]
-    chosen: list[Any] = []
+    chosen: dict[str, Any] = {}
     for level in LEVELS:
         cuts = [best_cut(scores, of.y, membership, level) for scores in margins]
         allowed = [(cut.accuracy, i) for i, cut in enumerate(cuts) if cut.violation <= level]
         if allowed:
             best = max(allowed)[1]
-            chosen.append(CutModel(models[best], cuts[best].threshold))
-        chosen.append(fair_mixture(models, of.X, of.y, of.s, max_violation=level, fairness=of.fairness))
+            chosen[f"{level} cut"] = CutModel(models[best], cuts[best].threshold)
+        chosen[f"{level} mixed"] = fair_mixture(
+            models, of.X, of.y, of.s, max_violation=level, fairness=of.fairness
+        )
     seconds = (time.process_time() - start) / len(LEVELS)
-    points = [
-        of.measure(one.predict(of.X_new) if isinstance(one, CutModel) else one.chances_of(of.X_new)[:, 1])
-        for one in chosen
-    ]
+    points = {
+        name: of.measure(
+            one.predict(of.X_new) if isinstance(one, CutModel) else one.chances_of(of.X_new)[:, 1]
+        )
+        for name, one in chosen.items()
+    }
     return points, seconds
 
 
-def reductions(of: Split) -> tuple[list[tuple[float, float]], float]:
+def reductions(of: Split) -> tuple[Points, float]:
     """Return the same of exponentiated gradient, and seconds a bound."""
-    points, start = [], time.process_time()
+    points, start = {}, time.process_time()
     for bound in BOUNDS:
         plain = LogisticRegression(max_iter=1000)
         made = exponentiated_gradient(plain, fairness=of.fairness, max_violation=bound)
         made.fit(of.X, of.y, sensitive_features=of.s)
-        points.append(of.measure(made._pmf_predict(of.X_new)[:, 1]))
+        points[f"reductions_{bound}"] = of.measure(made._pmf_predict(of.X_new)[:, 1])
     return points, (time.process_time() - start) / len(BOUNDS)
 
 
-def thresholds(of: Split) -> tuple[float, float]:
+def thresholds(of: Split) -> Points:
     """Return the same of the threshold optimiser, which is told the group of new records."""
     made = threshold_optimizer(LogisticRegression(max_iter=1000), fairness=of.fairness)
     made.fit(of.X, of.y, sensitive_features=of.s)
-    return of.measure(made._pmf_predict(of.X_new, sensitive_features=of.s_new)[:, 1])
+    return {"thresholds": of.measure(made._pmf_predict(of.X_new, sensitive_features=of.s_new)[:, 1])}
 
 
-def accuracy_at(points: list[tuple[float, float]], level: float) -> float:
+def accuracy_at(points: Points, level: float) -> float:
     """Return the best accuracy at a violation of at most that, of points and of draws between two of them."""
-    best = max((a for v, a in points if v <= level), default=float("nan"))
-    for v, a in points:
-        for w, b in points:
+    best = max((a for v, a in points.values() if v <= level), default=float("nan"))
+    for v, a in points.values():
+        for w, b in points.values():
             if v <= level < w:
                 best = max(best, a + (b - a) * (level - v) / (w - v))
     return best
@@ -119,34 +125,46 @@ def _curves(smoke: bool, fairness: str) -> dict[str, float]:
     if importlib.util.find_spec("fairlearn") is None:
         return {"fairlearn": 0.0}
     seeds, train = (1, 4_000) if smoke else (5, 32_561)
-    found: dict[str, list[list[tuple[float, float]]]] = {"ours": [], "reductions": [], "thresholds": []}
+    mine: list[Points] = []
+    theirs: list[Points] = []
     seconds = np.zeros(2)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # fairlearn's, about versions
         for seed in range(seeds):
             of = Split(seed, fairness, train=train)
-            mine, took = ours(of)
-            theirs, took_theirs = reductions(of)
+            (ours_of_it, took), (reduced, took_theirs) = ours(of), reductions(of)
             seconds += np.array([took, took_theirs]) / seeds
-            for name, points in (("ours", mine), ("reductions", theirs), ("thresholds", [thresholds(of)])):
-                found[name].append(points)
+            mine.append(ours_of_it)
+            theirs.append(reduced | thresholds(of))
     measured: dict[str, float] = {"fairlearn": 1.0, "seconds": seconds[0], "ratio": seconds[1] / seconds[0]}
-    mean = {
-        name: [tuple(np.mean(one, axis=0)) for one in zip(*runs, strict=True)] for name, runs in found.items()
-    }
-    for name in ("reductions", "thresholds"):
-        for place, (level, accuracy) in enumerate(mean[name]):
-            label = f"{name}_{BOUNDS[place]}" if name == "reductions" else name
-            measured[f"{label}_violation"], measured[f"{label}_accuracy"] = level, accuracy
-            measured[f"{label}_ours"] = accuracy_at(mean["ours"], level)
-            # Of the paired difference between seeds, each at its own violation.
-            gains = [
-                accuracy_at(run, theirs[place][0]) - theirs[place][1]
-                for run, theirs in zip(found["ours"], found[name], strict=True)
-            ]
-            spread = float(np.nanstd(gains, ddof=1)) if seeds > 1 else 0.0
-            measured[f"{label}_gain_stderr"] = spread / np.sqrt(seeds)
+    return measured | compared(mine, theirs)
+
+
+def compared(mine: list[Points], theirs: list[Points]) -> dict[str, float]:
+    """Return, for each of their points, its means over seeds, our accuracy at that violation, and the error.
+
+    The standard error is that of the difference within a seed, each at its own violation.
+    """
+    measured: dict[str, float] = {}
+    everywhere = set.intersection(*(set(run) for run in mine))
+    mean = {name: _mean([run[name] for run in mine]) for name in everywhere}
+    for name in theirs[0]:
+        level, accuracy = _mean([run[name] for run in theirs])
+        measured[f"{name}_violation"], measured[f"{name}_accuracy"] = level, accuracy
+        measured[f"{name}_ours"] = accuracy_at(mean, level)
+        gains = [
+            accuracy_at(run, other[name][0]) - other[name][1] for run, other in zip(mine, theirs, strict=True)
+        ]
+        known = [gain for gain in gains if not np.isnan(gain)]
+        spread = float(np.std(known, ddof=1)) if len(known) > 1 else 0.0
+        measured[f"{name}_gain_stderr"] = spread / np.sqrt(max(1, len(known)))
     return measured
+
+
+def _mean(points: list[tuple[float, float]]) -> tuple[float, float]:
+    """Return the mean violation and the mean accuracy."""
+    violations, accuracies = zip(*points, strict=True)
+    return float(np.mean(violations)), float(np.mean(accuracies))
 
 
 def _say(m: dict[str, float]) -> str:

@@ -154,7 +154,7 @@ CASES = (
     ),
     Case(
         "frequencies/unary",
-        "one exact answer in under 10 ns",
+        "one exact answer, of many that are drawn at once, in under 2 ns",
         _sets(lambda k: UnaryEncoding(k=k, epsilon=1.0)),
         lambda m: f"{m['nanoseconds_per_answer']:.1f} ns an answer",
     ),

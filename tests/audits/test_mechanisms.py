@@ -32,7 +32,9 @@ from tests.statistics import FALSE_ALARM
 SURE = 1 - FALSE_ALARM
 BUDGET = PrivacyBudget(1.0, 1e-5)
 LOCAL, CENTRAL, SHUFFLE = TrustModel.LOCAL, TrustModel.CENTRAL, TrustModel.SHUFFLE
-OF_VALUES = {"krr": "krr:5"} | {name: f"{name}:20" for name in ("bh", "hr", "oue", "rappor", "rhr", "ss")}
+OF_VALUES = {"krr": "krr:5", "levels": "levels:20"} | {
+    name: f"{name}:20" for name in ("bh", "hr", "oue", "rappor", "rhr", "ss")
+}
 PURE = {"laplace", "discrete-laplace", "2rr", "krr:2", "bandit", *OF_VALUES.values()}
 
 

@@ -305,6 +305,18 @@ def test_dropped_actions_play_no_part_in_what_is_dropped_next() -> None:
     assert 1 in decision.state.alive
 
 
+def test_a_gap_of_twice_the_radius_may_survive_and_one_of_four_times_may_not() -> None:
+    """Estimates may be off by a radius each; the text has half of a gap, the proof a quarter."""
+    plan = BanditPlan(actions=np.eye(2), horizon=10**6)
+    state = Elimination(alive=np.array([0, 1]), number=10)
+    batch = next_batch(plan, state)
+    assert batch is not None
+    radius = decide(plan, state, batch, np.zeros(2)).radius
+    for gap, stays in ((2.1 * radius, True), (3.9 * radius, True), (4.1 * radius, False)):
+        off = np.array([0.5 - radius, 0.5 - gap + radius])
+        assert (1 in decide(plan, state, batch, batch.counts * off).state.alive) == stays
+
+
 @pytest.mark.parametrize("horizon", [8, 20, 2981, 3000, 10_000])
 @pytest.mark.parametrize("tail", list(Tail))
 def test_every_round_is_played_once_whatever_the_horizon(horizon: int, tail: Tail) -> None:

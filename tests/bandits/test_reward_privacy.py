@@ -13,6 +13,7 @@ from tacit.errors import ParameterError
 from tacit.mechanisms import BinaryRandomizedResponse, discrete_laplace_log_pmf
 from tacit.numerics import Array
 from tacit.privacy import Part, TrustModel, delta_of, pure_epsilon_of, verify
+from tacit.privacy.shuffling.closed_form import paper_level
 
 DELTA = 1e-6
 CAPS = {100: -0.842164, 1000: 1.460421, 10**4: 3.763006, 10**5: 6.065591, 10**6: 8.368176}
@@ -57,6 +58,14 @@ def test_numerical_levels_meet_the_budget_and_beat_the_closed_form(parties: int,
     if ours > epsilon:
         worse = privacy.event(counts, ours * 1.01)
         assert delta_of(worse, epsilon) > DELTA  # nothing is wasted
+
+
+def test_the_printed_noise_of_small_budgets_lacks_what_delta_costs() -> None:
+    """Remark 6.5.2 says 2 / (n epsilon^2), without 16 ln(4 / delta) and without the width of rewards."""
+    n, epsilon, width = 10**6, 1e-4, 2.0
+    variance = 2 * (width / paper_level(epsilon, n, DELTA)) ** 2
+    printed = 2 / (n * epsilon**2)
+    assert variance / printed == pytest.approx(16 * math.log(4 / DELTA) * width**2, rel=0.02)
 
 
 def test_batches_too_small_to_hide_in_need_no_shuffler() -> None:

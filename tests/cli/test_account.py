@@ -323,7 +323,7 @@ ADD_REMOVE = {"relation": "add-remove", "unit": "record", "part": "all"}
         ({"guarantees": [CLAIM]}, "has version None"),
         (
             listed(CLAIM, kind="magic"),
-            "kind must be one of train, mean, frequencies, frequencies levels, frequencies large, vote",
+            "kind must be one of train, mean, frequencies, frequencies levels, frequencies large,",
         ),
         (listed(CLAIM, kind=["mean"]), "kind must be one of"),
         (listed(CLAIM, kind="guarantee"), "kind must be one of"),

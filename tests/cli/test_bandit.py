@@ -86,6 +86,10 @@ def test_a_plan_ranks_trust_models(capsys: pytest.CaptureFixture[str]) -> None:
     assert (found["plans"][1]["parties"], found["plans"][1]["budget_delta"]) == (10, 1e-6)
     assert found["plans"][0]["bound"] == pytest.approx(200369.9, abs=0.1)
     assert all(0 < row["simulated"] < row["bound"] for row in found["plans"])
+    # Core sets of few actions may be larger than that of all of them, and the bound is for the largest.
+    many = ["plan", "--actions", "50", "--dim", "3", "--horizon", "1e4", "--epsilon", "1"]
+    sizes = [answer([*many, "--runs", runs], capsys)["core_set"] for runs in ("0", "4")]
+    assert sizes[0] < sizes[1]
     alone = answer(["plan", *TEN, "--runs", "0"], capsys)
     assert alone["plans"][1]["simulated"] is None
     assert main(["bandit", "plan", *TEN, "--runs", "1"]) == 0

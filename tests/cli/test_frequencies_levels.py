@@ -32,6 +32,13 @@ def answer(table: Path, *more: str, capsys: pytest.CaptureFixture[str]) -> dict[
     return found
 
 
+def _narrower(intervals: dict[str, list[float]]) -> dict[str, list[float]]:
+    """Return intervals of half the width around the same middles."""
+    return {
+        name: [0.75 * low + 0.25 * high, 0.25 * low + 0.75 * high] for name, (low, high) in intervals.items()
+    }
+
+
 def test_every_analyst_has_estimates_intervals_and_a_guarantee(
     table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -82,6 +89,7 @@ def test_every_analyst_has_estimates_intervals_and_a_guarantee(
         ("analysts", [{**analysts[0], "guarantee": analysts[1]["guarantee"]}, *analysts[1:]]),
         ("analysts", [{**analysts[0], "estimates": {"yes": 1.0}}, *analysts[1:]]),
         ("analysts", [{**analysts[0], "intervals": {n: [0.5, 0.4] for n in exact.index}}, *analysts[1:]]),
+        ("analysts", [{**analysts[0], "intervals": _narrower(analysts[0]["intervals"])}, *analysts[1:]]),
         ("notes", []),
         ("guarantees", found["guarantees"][::-1]),
         ("guarantees", [{**one, "assumptions": []} for one in found["guarantees"]]),

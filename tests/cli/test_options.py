@@ -16,7 +16,7 @@ from tacit.cli import main, names
 from tacit.cli.app import command
 from tacit.cli.choices import GROUPS, Helpful, OneOf
 from tacit.frequencies import MECHANISMS as FREQUENCIES
-from tacit.frequencies import PROJECTIONS
+from tacit.frequencies import PROJECTIONS, TABLES
 from tacit.jobs import JobConfig
 from tacit.jobs.config import CHOICES
 from tacit.learning import ALGORITHMS
@@ -124,10 +124,13 @@ def test_names_are_those_of_the_registries() -> None:
     assert (*voting.DESIGNS, "optimized") == names.DESIGNS
     assert list(names.ALGORITHMS) == list(ALGORITHMS)
     attacked = {**MECHANISMS, **ESTIMATORS}
-    numbered = {"krr": "krr:B"} | {name: f"{name}:k" for name in FREQUENCIES if name != "krr"}
+    numbered = {"krr": "krr:B", "levels": "levels:k"} | {
+        name: f"{name}:k" for name in FREQUENCIES if name != "krr"
+    }
     assert list(names.ATTACKED) == ["training", *(numbered.get(name, name) for name in attacked)]
     assert sorted(names.FREQUENCY_MECHANISMS) == sorted(FREQUENCIES)
     assert list(names.PROJECTIONS) == list(PROJECTIONS)
+    assert list(names.TABLE_KINDS) == list(TABLES)
     assert names.JOB == CHOICES
 
 
@@ -135,7 +138,7 @@ def test_defaults_are_those_of_a_job() -> None:
     known = {field.name: field.default for field in msgspec.structs.fields(JobConfig)}
     assert known == {**known, **names.JOB_DEFAULTS}
     unsaid = {name for name, value in known.items() if value is not None} - set(names.JOB_DEFAULTS)
-    assert unsaid == {"data", "options"}  # which help says in words
+    assert unsaid == {"data", "options", "sensitive"}  # which help says in words
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)

@@ -25,9 +25,14 @@ RUNS = {
     "train": f"train {TABLE} --name one",
     "train --dry-run": f"train {TABLE} --dry-run",
     "train --algorithm list": "train --algorithm list",
+    "train --sensitive": "train --data clinics.csv --label y --sensitive smoker --name fair",
+    "fairness audit": "fairness audit --data clinics.csv --label y --sensitive smoker --prediction smoker",
+    "fairness curve": "fairness curve --data clinics.csv --label y --sensitive smoker --at 0,1",
     "predict": "predict runs/one clinics.csv --out scored.csv",
     "mean": "mean clinics.csv --columns age --lower 18 --upper 95 --epsilon 1 --ledger one.ledger",
     "frequencies": "frequencies --data clinics.csv --column smoker --epsilon 1 --ledger one.ledger",
+    "frequencies tables": "frequencies --data clinics.csv --column smoker --column y --values y=0,1 "
+    "smoker=yes,no --epsilon 1 --ledger one.ledger",
     "frequencies large": "frequencies --data clinics.csv --column smoker --epsilon 1 --heavy-hitters "
     "--domain 32 --ledger one.ledger",
     "frequencies levels": "frequencies --data clinics.csv --column smoker --levels 0.2,1 --ledger one.ledger",
@@ -57,6 +62,10 @@ RUNS = {
     "bandit simulate": "bandit simulate --actions 4 --horizon 1000 --epsilon 1",
     "bandit plan": "bandit plan --actions 4 --horizon 1000 --epsilon 1 --runs 1",
     "bandit run": "bandit run run.json --actions actions.csv --horizon 100 --epsilon 1 --trust central",
+    "messages encode": "messages encode --data clinics.csv --column smoker --epsilon 1 --out m.bin "
+    "--ledger one.ledger",
+    "messages count": "messages count m.bin --out counts.json",
+    "messages estimate": "messages estimate counts.json",
     "data check": "data check clinics.csv --columns clinics.columns.toml",
     "data describe": "data describe adult",
     "data fetch": "data fetch digits-odd-even",
@@ -129,6 +138,8 @@ def test_files_of_a_run_have_their_forms(printed: dict[str, Any]) -> None:
         msgspec.convert(found, FILES[name])
         with pytest.raises(msgspec.ValidationError):
             msgspec.convert({**found, "surprise": 1}, FILES[name])
+    for name in ("model.json", "statement.json", "fairness.json"):
+        msgspec.convert(json.loads((folder / "runs/fair" / name).read_text()), FILES[name])
     for name, path in (("plan", "runs/one/plan.toml"), ("columns", "clinics.columns.toml")):
         msgspec.convert(tomllib.loads((folder / path).read_text()), FILES[name])
     msgspec.convert({"data": "digits-odd-even", "rounds": 5}, FILES["job"])

@@ -217,6 +217,8 @@ _ONES = "tests/means/test_binomial.py::test_an_attack_stays_below_the_claim_and_
 
 _REPORTS = "tests/means/test_gaussian_reports.py::test_half_the_noise_costs_what_it_should"
 
+_ITEMS = "tests/means/test_items.py::test_an_attack_on_one_message_stands_and_breaks_twice_the_level"
+
 _MODULAR = "tests/means/test_modular.py::test_an_attack_on_the_honest_sum_stands_and_breaks_half_the_noise"
 
 _SOLVED = (
@@ -238,6 +240,7 @@ ATTACKED_ELSEWHERE = {
     "rotated, cosine, shuffle": _BY_TAG,
     "rotated, kashin, shuffle": _BY_TAG,
     "hadamard, shuffle": _BY_TAG,
+    **{f"items, {response}, {trust}": _ITEMS for response in ("krr", "hr") for trust in ("local", "shuffle")},
     "PrivUnitMean, shuffle": _BY_TAG,
     "PrivUnitGMean, shuffle": _BY_TAG,
     "HemisphereMean, shuffle": _BY_TAG,

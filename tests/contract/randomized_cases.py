@@ -13,6 +13,7 @@ from tacit.means import (
     Estimator,
     HadamardMean,
     HemisphereMean,
+    ItemMean,
     LocalLaplaceMean,
     PrivUnitGMean,
     PrivUnitMean,
@@ -36,6 +37,16 @@ def level(epsilon: float, share: float) -> float:
 def few(trust: TrustModel) -> int | None:
     """So few rows are decoded, for tests of batches that are not whole."""
     return 2 if trust is SHUFFLE else None
+
+
+def named_items(response: str, trust: TrustModel, epsilon: float, dim: int, share: float) -> Estimator:
+    return ItemMean(
+        dim=dim,
+        local_epsilon=level(epsilon, share),
+        response=response,  # type: ignore[arg-type]
+        trust=trust,
+        n_min=few(trust),
+    )
 
 
 def binary(trust: TrustModel, epsilon: float, samples: int, dim: int, share: float, **more: str) -> Estimator:
@@ -154,6 +165,19 @@ ESTIMATORS = [
             symbols=True,
             attack=OPPOSITE if trust is LOCAL else None,
         )
+        for trust in (LOCAL, SHUFFLE)
+    ),
+    *(
+        Case(
+            name=f"items, {response}, {trust.value}",
+            make=partial(named_items, response, trust, 3.0),
+            clip=lambda row, radius: np.maximum(clip_to("l1")(row, radius), 0.0),
+            exact=False,
+            symbols=True,
+            reached=0.2,
+            attack=None,
+        )
+        for response in ("krr", "hr")
         for trust in (LOCAL, SHUFFLE)
     ),
     *(

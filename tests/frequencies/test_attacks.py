@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tacit.audits import audit, oracle_target
+from tacit.audits import audit, coalition_target, oracle_target
 from tacit.audits.attack import Audit
 from tacit.frequencies import (
     CyclicResponse,
@@ -53,25 +53,12 @@ def test_coalitions_pool_keys(members: tuple[int, ...]) -> None:
     """The best member's bit is a sufficient statistic; adding the other members' keys may not help."""
     claimed = LevelledHadamard(K, (2.0, 1.0, 0.5))
 
-    def attacking(scheme: LevelledHadamard) -> Callable[[bool, int, np.random.Generator], Array]:
-        def run(present: bool, size: int, rng: np.random.Generator) -> Array:
-            messages, keys = scheme.publish(np.full(size, 0 if present else K - 1), rng)
-            best = min(members, default=2)
-            seen = scheme.view(best, messages, (*keys, None)[best])
-            score = _columns_apart(seen & 1, seen >> 1)
-            # Whatever the other keys tell beside it; a tie is broken by their sum.
-            for j in members:
-                if j < 2:
-                    score = score + 0.01 * keys[j].read()
-            return score
-
-        return run
-
-    found = _attack(attacking(claimed), claimed.event(members))
+    found = _attack(coalition_target(claimed, members).run, claimed.event(members))
     assert not found.refuted
     assert found.empirical_epsilon_lower > 0.7 * claimed.coalition_level(members)
     half = LevelledHadamard(K, (4.0, 2.0, 1.0))
-    assert _attack(attacking(half), claimed.event(members)).refuted
+    weak = coalition_target(half, members, claim=claimed)
+    assert _attack(weak.run, weak.event).refuted
 
 
 def test_separate_messages_add_up() -> None:

@@ -125,12 +125,12 @@ def test_messages_travel_in_packed_bytes_of_one_length(oracle: FrequencyOracle) 
     messages = oracle.encode(rng.integers(0, oracle.k, 50), rng, first=3)
     data = oracle.to_bytes(messages)
     assert len(data) == 50 * oracle.message_bytes
-    assert oracle.message_bytes == 1 + math.ceil(oracle.message_bits / 8)
+    assert oracle.message_bytes == 3 + math.ceil(oracle.message_bits / 8)
     np.testing.assert_array_equal(oracle.from_bytes(data, first=3), messages)
     one = bytearray(data[: oracle.message_bytes])
     with pytest.raises(ParameterError, match="multiple of"):
         oracle.from_bytes(data[:-1])
-    for version in (0x20 | oracle.code, 0x10 | 15):
+    for version in (0x10 | oracle.code, 0x30 | oracle.code, 0x20 | 15):
         with pytest.raises(ParameterError, match="another version, or is of another mechanism"):
             oracle.from_bytes(bytes([version]) + bytes(one[1:]))
     # No two byte strings give the same messages: what is read is written back, or refused.
@@ -262,6 +262,27 @@ def test_counts_of_another_mechanism_or_level_are_neither_merged_nor_read() -> N
     assert again.estimate(merged).sum() == pytest.approx(1)
 
 
+@pytest.mark.parametrize(
+    ("made", "other"),
+    [
+        (BinaryHadamard(k=100, epsilon=1.0), BinaryHadamard(k=100, epsilon=2.0)),
+        (BinaryHadamard(k=100, epsilon=1.0), BinaryHadamard(k=101, epsilon=1.0)),
+        (BinaryHadamard(k=100, epsilon=1.0), BinaryHadamard(k=100, epsilon=1.0, skip_constant=False)),
+        (BinaryHadamard(k=100, epsilon=1.0), BinaryHadamard(k=100, epsilon=1.0, random_bits=0.5)),
+        (SubsetSelection(k=50, epsilon=1.0), SubsetSelection(k=50, epsilon=1.01)),
+        (RecoverableHadamard(k=10, epsilon=1.0), RecoverableHadamard(k=10, epsilon=1.1)),
+    ],
+)
+def test_bytes_of_another_level_or_variant_are_refused(made: FrequencyOracle, other: FrequencyOracle) -> None:
+    """They would be counted with the wrong bias."""
+    data = made.to_bytes(made.encode(np.arange(8), np.random.default_rng(0)))
+    assert made.message_bytes == other.message_bytes
+    with pytest.raises(ParameterError, match="of another mechanism or level"):
+        other.from_bytes(data)
+    with pytest.raises(ParameterError, match="data must be bytes"):
+        made.from_bytes("x" * made.message_bytes)  # type: ignore[arg-type]
+
+
 def test_bytes_of_the_other_unary_encoding_are_refused() -> None:
     optimised, symmetric = (UnaryEncoding(k=8, epsilon=1.0, symmetric=one) for one in (False, True))
     for one, other in ((optimised, symmetric), (symmetric, optimised)):
@@ -294,3 +315,22 @@ def test_sets_of_another_size_are_refused() -> None:
     oracle = SubsetSelection(k=5, epsilon=0.4)
     with pytest.raises(ParameterError, match="a set of 3 values"):
         oracle.aggregate(np.ones((1, 5), dtype=bool))
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_counts_of_unary_answers_that_are_drawn_at_once_have_their_law(symmetric: bool) -> None:
+    oracle, rng, draws = UnaryEncoding(k=2, epsilon=1.0, symmetric=symmetric), np.random.default_rng(12), 600
+    values = np.repeat([0, 1], [200, 100])
+    assert oracle.collect(values, rng).n == 300
+    found = np.array([oracle.collect(values, rng).values for _ in range(draws)])
+    held, other = oracle.support.held, oracle.support.other
+    for column, own in zip(found.T, (200, 100), strict=True):
+        of_own = stats.binom.pmf(np.arange(own + 1), own, held)
+        mass = np.convolve(of_own, stats.binom.pmf(np.arange(301 - own), 300 - own, other))
+        seen, often = np.bincount(column, minlength=301), draws * mass > 5
+        observed = [*seen[often], seen[~often].sum()]
+        assert (
+            stats.chisquare(observed, draws * np.array([*mass[often], mass[~often].sum()])).pvalue
+            > FALSE_ALARM
+        )
+    assert abs(stats.pearsonr(*found.T).statistic) < z_bound(1) / math.sqrt(draws)

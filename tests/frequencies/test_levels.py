@@ -141,6 +141,23 @@ def test_a_key_is_of_one_analyst_of_one_scheme() -> None:
     np.testing.assert_array_equal(scheme.view(0, messages, kept), scheme.view(0, messages, keys[0]))
 
 
+def test_published_messages_travel_with_their_levels() -> None:
+    scheme, rng = LevelledHadamard(20, (2.0, 1.0)), np.random.default_rng(5)
+    messages, _ = scheme.publish(np.arange(20), rng)
+    data = scheme.to_bytes(messages)
+    assert len(data) == 20 * (3 + 1)
+    np.testing.assert_array_equal(scheme.from_bytes(data), messages)
+    # Read at one level alone, the bit would be taken for another's.
+    for reader in (scheme.oracles[-1], LevelledHadamard(20, (2.0, 0.9)), LevelledHadamard(20, (3.0, 1.0))):
+        with pytest.raises(ParameterError, match="another"):
+            reader.from_bytes(data)
+    for forged in (data[:-1], data[:3] + b"\x01" + data[4:], data[:3] + b"\xff" + data[4:]):
+        with pytest.raises(ParameterError, match=r"multiple|column 0|alphabet"):
+            scheme.from_bytes(forged)
+    with pytest.raises(ParameterError, match="column 0"):
+        scheme.to_bytes([1])
+
+
 def test_each_analyst_estimates_with_its_own_error_and_guarantee() -> None:
     values, scheme = (
         np.repeat([0, 1, 2, 3], [9000, 6000, 3000, 2000]),

@@ -12,7 +12,7 @@ from tacit.audits.bounds import (
     most_share,
     tails,
 )
-from tacit.audits.frequencies import oracle_target
+from tacit.audits.frequencies import coalition_target, oracle_target
 from tacit.audits.mechanisms import (
     MECHANISMS,
     audit_mean,
@@ -40,6 +40,7 @@ __all__ = [
     "check_scores",
     "claimed_power",
     "clopper_pearson",
+    "coalition_target",
     "epsilon_from_guesses",
     "epsilon_lower_bound",
     "mean_target",

@@ -17,11 +17,11 @@ import numpy as np
 
 from tacit.audits.attack import Audit, Target, audit
 from tacit.audits.bandits import reward_target
-from tacit.audits.frequencies import oracle_target
+from tacit.audits.frequencies import coalition_target, oracle_target
 from tacit.audits.sums import sum_target
 from tacit.bandits import RewardPrivacy
 from tacit.errors import ParameterError, TacitError, check_choice, check_count, check_positive
-from tacit.frequencies import make_oracle
+from tacit.frequencies import LevelledHadamard, make_oracle
 from tacit.means import ESTIMATORS
 from tacit.means.additive import AdditiveMean
 from tacit.means.base import MeanEstimator
@@ -347,6 +347,14 @@ def _oracle(name: str, wanted: _Wanted) -> Target:
     return oracle_target(weak, claim=claimed)
 
 
+def _levels(wanted: _Wanted) -> Target:
+    """Attack two analysts together, one at the budget and one at half of it, on `arms` values."""
+    level = min(wanted.budget.epsilon, HIGHEST_LEVEL)
+    claimed = LevelledHadamard(wanted.arms, (level, level / 2))
+    weak = level / wanted.noise_factor
+    return coalition_target(LevelledHadamard(wanted.arms, (weak, weak / 2)), (0, 1), claim=claimed)
+
+
 def _bandit(wanted: _Wanted) -> Target:
     """Attack the rewards of a batch of a bandit with two actions."""
     trust = wanted.trust or TrustModel.CENTRAL
@@ -418,11 +426,13 @@ MECHANISMS: Final[dict[str, Callable[[_Wanted], Target]]] = {
     "aggregate": _summed,
     "modular-sum": _summed,
     "bandit": _bandit,
+    "levels": _levels,
     **{name: partial(_oracle, name) for name in ("bh", "hr", "oue", "rappor", "rhr", "ss")},
 }
 """Mechanisms with an attack of their own; `krr:B` is randomized response on B values, and `bh:k`, `hr:k`,
-`oue:k`, `rappor:k`, `rhr:k` and `ss:k` are messages about k values."""
-_OF_VALUES: Final = ("krr", "bh", "hr", "oue", "rappor", "rhr", "ss")
+`oue:k`, `rappor:k`, `rhr:k` and `ss:k` are messages about k values; `levels:k` is what two analysts see
+together."""
+_OF_VALUES: Final = ("krr", "levels", "bh", "hr", "oue", "rappor", "rhr", "ss")
 
 
 def mechanism_target(

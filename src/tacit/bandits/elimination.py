@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,7 +15,7 @@ from tacit.bandits.radius import Question, RadiusMode, confidence_radius
 from tacit.errors import ParameterError
 from tacit.numerics import Array, IntArray
 
-__all__ = ["Batch", "Decision", "Elimination", "begin", "decide", "next_batch"]
+__all__ = ["Batch", "Decision", "Elimination", "begin", "decide", "learning_batch", "next_batch"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -101,7 +102,7 @@ def begin(plan: BanditPlan) -> Elimination:
         ParameterError: Not even the first batch fits into the horizon.
     """
     state = Elimination(alive=np.arange(len(plan.actions), dtype=np.int64))
-    first = _learning_batch(plan, state) if len(state.alive) > 1 else None
+    first = learning_batch(plan, state) if len(state.alive) > 1 else None
     if first is not None and first.rounds > plan.horizon:
         raise ParameterError(
             f"horizon must be at least {first.rounds} for the first batch of these actions, got "
@@ -121,7 +122,7 @@ def next_batch(plan: BanditPlan, state: Elimination) -> Batch | None:
         return None
     batch = None
     if len(state.alive) > 1 and state.number <= plan.schedule.batches:
-        batch = _learning_batch(plan, state)
+        batch = learning_batch(plan, state)
         if batch.rounds <= left:
             return replace(batch, level=plan.privacy.level(batch.counts))
     if batch is not None and plan.tail is Tail.TRUNCATE:
@@ -132,7 +133,7 @@ def next_batch(plan: BanditPlan, state: Elimination) -> Batch | None:
     return Batch(number=state.number, actions=np.array([best]), counts=np.array([left]), final=True)
 
 
-def _learning_batch(plan: BanditPlan, state: Elimination) -> Batch:
+def learning_batch(plan: BanditPlan, state: Elimination) -> Batch:
     """Return the design of the next batch, times its length."""
     rows = plan.actions[state.alive]
     design = g_optimal_design(rows, plan.tol) if plan.core else uniform_design(rows)
@@ -149,7 +150,14 @@ def _learning_batch(plan: BanditPlan, state: Elimination) -> Batch:
     )
 
 
-def decide(plan: BanditPlan, state: Elimination, batch: Batch, sums: Array) -> Decision:
+def decide(
+    plan: BanditPlan,
+    state: Elimination,
+    batch: Batch,
+    sums: Array,
+    *,
+    radius: Callable[[Array], float] | None = None,
+) -> Decision:
     """Estimate all rewards from the sums of a batch, and drop actions.
 
     Args:
@@ -157,6 +165,8 @@ def decide(plan: BanditPlan, state: Elimination, batch: Batch, sums: Array) -> D
         state: Before the batch.
         batch: As `next_batch` returned it, not final.
         sums: Shape (c,): unbiased sums of the rewards of each action, noise included.
+        radius: How far estimates may be off, from the weight of each sum in each estimate, shape (K, c); None
+            is the radius of the plan.
 
     Returns:
         The estimates and the next state: an action stays if its estimate is within twice the radius of the
@@ -179,13 +189,16 @@ def decide(plan: BanditPlan, state: Elimination, batch: Batch, sums: Array) -> D
         level=batch.level,
         width=plan.width,
     )
-    influence = span.rows @ inverse @ core.T if plan.radius is RadiusMode.SOUND else None
-    radius = confidence_radius(plan.radius, plan.privacy, question, influence)
-    keep = estimates >= estimates.max() - 2 * radius
+    if radius is not None:
+        gamma = radius(span.rows @ inverse @ core.T)
+    else:
+        influence = span.rows @ inverse @ core.T if plan.radius is RadiusMode.SOUND else None
+        gamma = confidence_radius(plan.radius, plan.privacy, question, influence)
+    keep = estimates >= estimates.max() - 2 * gamma
     after = Elimination(
         alive=state.alive[keep],
         number=state.number + 1,
         played=state.played + batch.rounds,
         best=int(state.alive[np.argmax(estimates)]),
     )
-    return Decision(state=after, estimates=estimates, theta=w @ span.back, radius=radius)
+    return Decision(state=after, estimates=estimates, theta=w @ span.back, radius=gamma)

@@ -18,7 +18,7 @@ from tacit.bandits.record import AnsweredBatch, IssuedBatch, RunRecord, read_rec
 from tacit.bandits.reward_privacy import RewardNoise
 from tacit.errors import DataError, ParameterError, RefusalError, check_count
 from tacit.ledger import Ledger
-from tacit.ledger.private_files import beside, replace_private
+from tacit.ledger.private_files import replace_private, unfinished_file
 from tacit.numerics import Array, IntArray
 from tacit.privacy import Guarantee, TrustModel
 from tacit.privacy.strict_json import MOST_BYTES
@@ -144,7 +144,7 @@ class LiveBandit:
         with _locked(where):
             # Of a process that was killed: sums of rewards under noise that nobody was told, and that will be
             # drawn afresh.
-            beside(where).unlink(missing_ok=True)
+            unfinished_file(where).unlink(missing_ok=True)
         return found
 
     def pay_from(self, accounts: Sequence[Ledger]) -> None:

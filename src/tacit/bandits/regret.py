@@ -38,7 +38,8 @@ class RegretBound:
     """A bound on the regret, and where it comes from.
 
     Attributes:
-        regret: The bound, for all actions and parameters of norm at most 1, with probability 1 - 1 / T.
+        regret: The bound, for all actions and parameters of norm at most 1, with probability 1 - 1 / T, as
+            long as no core set is larger than was asked for.
         proven: Whether its radius is: that of the paper is not, where there is noise.
         batches: All batches that fit.
     """
@@ -67,13 +68,14 @@ def regret_bound(
         horizon: Number T of rounds, >= 8.
         n_actions: Number K of actions.
         dim: Dimension m of their span.
-        support: Size of the core sets; a larger one only costs under central trust. `dim` if not given, the
-            least: designs tell theirs.
+        support: Size of the core sets, at most; larger ones cost under central trust alone. `dim` if not
+            given, the least: designs tell theirs, and those of fewer actions may be larger.
         radius: A closed form: "seed_corrected", which no sound radius exceeds, or "seed".
         zeta: Covering radius of a net that the actions are; what it leaves out costs zeta a round.
 
     Returns:
-        2 n_1 + sum over i >= 2 of min(2, 4 gamma_{i-1}) n_i + min(2, 4 gamma_L) (T - sum n_i) + T zeta.
+        2 n_1 + sum over i >= 2 of min(2, 4 gamma_{i-1}) n_i + min(2, 4 gamma_L) (T - sum n_i) + T zeta, with
+        n_i of equal weights: other weights may lengthen a batch by fewer than `support` rounds.
 
     Raises:
         ParameterError: A value out of range, or `radius` "sound", which takes the actions themselves.

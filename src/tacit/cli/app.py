@@ -16,7 +16,20 @@ import click
 import typer
 import typer.core
 
-from tacit.cli import account, bandit, data, fairness, federation, ledger, model, plan, report, silo, vote
+from tacit.cli import (
+    account,
+    bandit,
+    data,
+    fairness,
+    federation,
+    ledger,
+    messages,
+    model,
+    plan,
+    report,
+    silo,
+    vote,
+)
 from tacit.cli.audit import audit
 from tacit.cli.choices import Helpful
 from tacit.cli.frequencies import NUMBERS as FREQUENCY_NUMBERS
@@ -57,6 +70,7 @@ GROUPS: Final[Mapping[str, typer.Typer]] = {
     "report": report.app,
     "account": account.app,
     "plan": plan.app,
+    "messages": messages.app,
     "vote": vote.app,
     "bandit": bandit.app,
     "fairness": fairness.app,

@@ -7,12 +7,13 @@ null, and so is what is not public or not known.
 from __future__ import annotations
 
 from types import GenericAlias
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_type_hints
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from tacit.data import Column, ColumnsSpec, Label, LabelBounds, TableProblem, UnboundedLabel
+from tacit.fairness import FairnessSummary
 from tacit.federation import Plan
 from tacit.jobs import JobConfig, PlannedMean, Scores
 from tacit.jobs.model import ModelForm
@@ -129,6 +130,17 @@ _PREDICTED: Final = _form(
     about=Literal["population", "records"], runs=bool, caveat=str, algorithm=dict[str, Any],
 )  # fmt: skip
 
+_POINT: Final = _form(
+    "CurvePoint", weight=float, accuracy=float, violation=float, soft_violation=float, pareto=bool
+)
+_FAIR: Final[dict[str, Any]] = {
+    "run": str, "data": str, "sensitive": _Names, "fairness": str, "fairness_weight": float, "records": int,
+    "accuracy": float, "violation": float, "unconstrained_accuracy": _Number,
+    "unconstrained_violation": _Number, "held_out": FairnessSummary, "curve": _list(_POINT), "seconds": float,
+    "protect": _Maybe(str), "trust": _Maybe(str), "epsilon": _Maybe(float), "delta": _Maybe(float),
+    "simulated": _Maybe(bool), "guarantee": _Maybe(str),
+}  # fmt: skip
+
 FILES: Final[dict[str, Any]] = {
     "job": JobConfig,
     "columns": ColumnsSpec,
@@ -136,6 +148,7 @@ FILES: Final[dict[str, Any]] = {
     "model.json": ModelForm,
     "metrics.json": Metrics,
     "statement.json": _statement("train"),
+    "fairness.json": _output("FairFigures", **_FAIR),
 }
 """Files that people write and runs leave; job, columns and plan are TOML."""
 
@@ -168,6 +181,14 @@ _BUDGETED: Final = {
 
 OUTPUTS: Final[dict[str, Any]] = {
     "train": _output("Train", **_TRAINED),
+    "train --sensitive": _output("FairTrain", **_FAIR, folder=str),
+    "fairness audit": _output(
+        "FairnessAudit", data=str, sensitive=_Names,
+        **get_type_hints(FairnessSummary),
+    ),
+    "fairness curve": _output(
+        "FairnessCurve", data=_Names, sensitive=_Names, fairness=str, out=str, points=_list(_POINT)
+    ),
     "server": _SERVED,
     "federation demo": _SERVED,
     "train --dry-run": _output(
@@ -261,6 +282,18 @@ OUTPUTS: Final[dict[str, Any]] = {
         "Designs", **_DESIGN, queries=int, prior=str, designs=list[dict[str, Any]]
     ),
     "vote plot": _output("Drawn", out=str, designs=_Names),
+    "messages encode": _output(
+        "EncodedMessages", out=str, collection=str, batch=str, n=int, k=int, mechanism=str,
+        bits_per_client=int, epsilon=float, unit=str, simulated=bool, guarantee=str,
+    ),
+    "messages count": _output(
+        "CountedMessages", out=str, collection=str, n=int, batches=int, closed=bool, simulated=bool,
+    ),
+    "messages estimate": _output(
+        "EstimatedMessages", collection=str, n=int, k=int, batches=int, mechanism=str, local_epsilon=float,
+        estimates=dict[str, float], projection=str, intervals=dict[str, list[float]], confidence=float,
+        simulated=bool,
+    ),
     "bandit simulate": _output(
         "SimulatedBandit", **_BUDGETED, regret=float, standard_error=_Number, regret_without_privacy=float,
         rounds=int, runs=int, seed=int, actions=int, dim=int, radius_mode=str, survived=int,

@@ -50,7 +50,13 @@ def create(
     part: Annotated[
         str,
         typer.Option(
-            click_type=OneOf(PARTS, told={"reward": "of a log of rewards, as `tacit bandit run` reads it"}),
+            click_type=OneOf(
+                PARTS,
+                told={
+                    "sensitive": "the sensitive columns, as `tacit train --protect` has it",
+                    "reward": "of a log of rewards, as `tacit bandit run` reads it",
+                },
+            ),
             help="Which part of it is private: {names}.",
         ),
     ] = "all",

@@ -14,19 +14,18 @@ __all__ = [
     "BANDIT_NOISES",
     "DESIGNS",
     "DOMAINS",
-    "FAIRNESS",
     "FREQUENCY_MECHANISMS",
     "JOB",
     "JOB_DEFAULTS",
     "LEVEL_METHODS",
     "PARTS",
     "PROJECTIONS",
-    "PROTECTED",
     "RADIUS_MODES",
     "RANDOMIZERS",
     "RELATIONS",
     "REWARD_MODELS",
     "SHARDS",
+    "TABLE_KINDS",
     "TAILS",
     "TIES",
     "UNITS",
@@ -40,8 +39,6 @@ RANDOMIZERS: Final = (
     *("general", "2rr", "krr:B", "hadamard", "hadamard:k", "hr:k", "bh:k", "oue:k", "rappor:k", "ss:k"),
     *("rhr:k", "two-level:q", "laplace", "privunit:q"),
 )
-FAIRNESS: Final = ("demographic-parity", "equalized-odds", "equal-opportunity")
-PROTECTED: Final = ("sensitive", "record")
 TIES: Final = ("coin",)
 VOTED_BY: Final = ("fresh", "fixed")
 SHARDS: Final = ("shared", "disjoint")
@@ -67,6 +64,7 @@ ATTACKED: Final = (
         "aggregate",
         "modular-sum",
         "bandit",
+        "levels:k",
         "bh:k",
         "hr:k",
         "oue:k",
@@ -86,10 +84,11 @@ ATTACKED: Final = (
         "perturbed-minimum",
         "wangni",
     ),
-    *("top-k", "induced", "quantized", "bitplane", "hadamard", "hemisphere", "local-laplace", "privunit-g"),
-    *("privunit", "rotated", "sampled-binary", "sign-vote"),
+    *("top-k", "induced", "quantized", "bitplane", "hadamard", "hemisphere", "items", "local-laplace"),
+    *("privunit-g", "privunit", "rotated", "sampled-binary", "sign-vote"),
 )
 FREQUENCY_MECHANISMS: Final = ("bh", "hr", "krr", "oue", "rappor", "rhr", "ss")
+TABLE_KINDS: Final = ("joint", "pairs", "singles")
 PROJECTIONS: Final = ("none", "sum", "clip", "clip-normalize", "simplex")
 ANONYMITIES: Final = ("batch", "action")
 BANDIT_NOISES: Final = ("discrete", "laplace")
@@ -107,6 +106,8 @@ JOB: Final = {
     "sampling": ("auto", "fixed", "poisson", "disjoint"),
     "weights": ("records", "silos"),
     "noise": ("auto", "gaussian", "discrete-gaussian"),
+    "fairness": ("demographic-parity", "equalized-odds", "equal-opportunity"),
+    "protect": ("sensitive", "record"),
 }
 JOB_DEFAULTS: Final[dict[str, str | float | bool]] = {
     "task": "classification",

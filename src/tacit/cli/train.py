@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,11 +12,11 @@ from tacit.cli.dry_run import show_preview
 from tacit.cli.fairness.train import fair_train
 from tacit.cli.flags import takes
 from tacit.cli.interrupts import say_when_stopped
+from tacit.cli.ledger_place import ledger_place
 from tacit.cli.output import print_json, print_line, print_table, print_text, progress
-from tacit.cli.paying import warn_of_another
 from tacit.cli.results import show_result
 from tacit.cli.train_flags import TrainFlags
-from tacit.errors import ParameterError, PrivacyWarning, TacitError
+from tacit.errors import ParameterError, TacitError
 
 if TYPE_CHECKING:
     from tacit.jobs import Job, JobConfig, JobData, Ledgers
@@ -169,33 +167,9 @@ def _list_algorithms(*, json: bool) -> None:
 
 def _ledgers(job: JobConfig, data: JobData) -> Ledgers | None:
     """Open the ledgers of tables: those that were named, or those beside them."""
-    if data.tables is None:
+    folder = ledger_place(job, data)
+    if folder is None:
         return None
     from tacit.jobs import Ledgers
-    from tacit.ledger import accounts_beside, beside, ledgers_of
 
-    folder = beside(data.tables) if job.ledger is None else ledgers_of(Path(job.ledger))
-    if job.ledger is None and (job.seed is not None or not folder.exists()):
-        others = [] if job.seed is not None else accounts_beside(data.tables)
-        not_these = f", and not {', '.join(map(str, others))} of single tables" if others else ""
-        warnings.warn(
-            f"no ledger counts this run{not_these}; `{_to_create(folder, job, data)}` sets a limit.",
-            PrivacyWarning,
-            stacklevel=1,
-        )
-        return None
-    warn_of_another(data.tables, folder)
     return Ledgers.open(folder, data.silo_names if {*job.trusts} - {"central", "none"} else ())
-
-
-def _to_create(folder: Path, job: JobConfig, data: JobData) -> str:
-    """Return the command that makes the ledgers of a job."""
-    words = ["tacit", "ledger", "create", str(folder)]
-    if job.silos not in ("auto", "column"):
-        words += ["--silos", ",".join(data.silo_names)]
-    else:
-        words += ["--silos-from", *([job.data] if isinstance(job.data, str) else job.data)]
-        words += [] if job.silo_column is None else ["--silo-column", job.silo_column]
-        words += [] if None in (job.columns, job.silo_column) else ["--columns", str(job.columns)]
-    words += ["--epsilon", "E", "--delta", "D", *(["--unit", "person"] if job.person else [])]
-    return shlex.join(words)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from tacit.cli.choices import Helpful, OneOf
-from tacit.cli.names import ALGORITHMS, DOMAINS, FAIRNESS, JOB, JOB_DEFAULTS, PROTECTED
+from tacit.cli.names import ALGORITHMS, DOMAINS, JOB, JOB_DEFAULTS
 from tacit.cli.output import JsonFlag
 from tacit.errors import DataError, ParameterError, shown
 
@@ -132,6 +132,40 @@ class TrainFlags:
         str | None,
         _word("silos", "How records are split over silos: {names}."),
     ] = None
+    sensitive: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Sensitive column, which is no feature: trains a fair classifier. May be repeated, and each "
+            "combination is then a group.",
+            show_default="fairness plays no part",
+        ),
+    ] = None
+    fairness: Annotated[
+        str | None,
+        typer.Option(
+            click_type=OneOf(JOB["fairness"], checked=False),
+            help="What must not depend on the group in a fair model: {names}.",
+            show_default="demographic-parity",
+        ),
+    ] = None
+    fairness_weight: Annotated[
+        float | None, typer.Option(help="Weight of unfairness beside the loss.", show_default="1")
+    ] = None
+    max_violation: Annotated[
+        float | None,
+        typer.Option(
+            help="Largest violation on training records; searches the weight, without privacy.",
+            show_default="as the weight has it",
+        ),
+    ] = None
+    protect: Annotated[
+        str | None,
+        typer.Option(
+            click_type=OneOf(JOB["protect"], checked=False),
+            help="What a fair training keeps private: {names}.",
+            show_default="nothing",
+        ),
+    ] = None
     trust: Annotated[
         str | None,
         _word(
@@ -221,40 +255,6 @@ class TrainFlags:
             metavar="KEY=VALUE",
             help="Another option of the algorithm; may be repeated.",
             show_default="as the algorithm has it",
-        ),
-    ] = None
-    sensitive: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Sensitive column, which is no feature: trains a fair classifier. May be repeated, and each "
-            "combination is then a group.",
-            show_default="fairness plays no part",
-        ),
-    ] = None
-    fairness: Annotated[
-        str | None,
-        typer.Option(
-            click_type=OneOf(FAIRNESS, checked=False),
-            help="What a fair classifier must not do: {names}.",
-            show_default="demographic-parity",
-        ),
-    ] = None
-    fairness_weight: Annotated[
-        float | None, typer.Option(help="Weight of unfairness beside the loss.", show_default="1")
-    ] = None
-    max_violation: Annotated[
-        float | None,
-        typer.Option(
-            help="Largest violation on training records; searches the weight, without privacy.",
-            show_default="as the weight has it",
-        ),
-    ] = None
-    protect: Annotated[
-        str | None,
-        typer.Option(
-            click_type=OneOf(PROTECTED, checked=False),
-            help="What a fair training keeps private: {names}.",
-            show_default="nothing",
         ),
     ] = None
     clip: Annotated[

@@ -2,6 +2,7 @@
 
 from tacit.fairness.corruption import force_attributes, hide_attributes
 from tacit.fairness.covariance import CovariancePenalty
+from tacit.fairness.declared import declared_groups
 from tacit.fairness.dual import ErmiDual
 from tacit.fairness.ermi import (
     ErmiBounds,
@@ -28,19 +29,26 @@ from tacit.fairness.metrics import (
 )
 from tacit.fairness.mixtures import CutModel, Mixture, fair_mixture, naive_majority_mixture
 from tacit.fairness.mutual_information import MutualInformationDual, MutualInformationPenalty
+from tacit.fairness.noisy_sgda import NoisySGDA, Saddle
 from tacit.fairness.notions import Conditions, Fairness
 from tacit.fairness.penalties import PenaltyName, penalty_of
 from tacit.fairness.penalty import Climber, ErmiPenalty, Membership, Penalty, Still
 from tacit.fairness.plug_in import PlugInPenalty
+from tacit.fairness.private_estimator import PrivateFairLogisticRegression
+from tacit.fairness.private_fermi import PrivateFermi, PublicRecords, Shares
+from tacit.fairness.private_lagrangian import PrivateFairLagrangian
+from tacit.fairness.private_tables import DPEqualizedOddsPostprocessor, equalized_odds_mixture
+from tacit.fairness.private_training import PrivateRun, PrivateTraining
 from tacit.fairness.reductions import exponentiated_gradient, grid_search, threshold_optimizer
 from tacit.fairness.scores import LinearScores, Scores
-from tacit.fairness.search import Found, least_weight
+from tacit.fairness.search import FoundWeight, least_weight
 from tacit.fairness.standard import Standard
 from tacit.fairness.summary import FairnessSummary, GroupSummary, ViolationSummary, summarise
 from tacit.fairness.thresholds import Cut, best_cut
 from tacit.fairness.torch_scores import TorchScores, network_scores
 from tacit.fairness.tradeoffs import pareto, tradeoff
 from tacit.fairness.training import Training
+from tacit.fairness.units import FairUnits
 
 __all__ = [
     "Climber",
@@ -48,15 +56,17 @@ __all__ = [
     "CovariancePenalty",
     "Cut",
     "CutModel",
+    "DPEqualizedOddsPostprocessor",
     "ErmiBounds",
     "ErmiDual",
     "ErmiPenalty",
     "FairLogisticRegression",
     "FairProblem",
+    "FairUnits",
     "Fairness",
     "FairnessSummary",
     "Fitted",
-    "Found",
+    "FoundWeight",
     "GroupRates",
     "GroupSummary",
     "Groups",
@@ -65,10 +75,19 @@ __all__ = [
     "Mixture",
     "MutualInformationDual",
     "MutualInformationPenalty",
+    "NoisySGDA",
     "Penalty",
     "PenaltyName",
     "PlugInPenalty",
+    "PrivateFairLagrangian",
+    "PrivateFairLogisticRegression",
+    "PrivateFermi",
+    "PrivateRun",
+    "PrivateTraining",
+    "PublicRecords",
+    "Saddle",
     "Scores",
+    "Shares",
     "Standard",
     "StepSizes",
     "Still",
@@ -77,7 +96,9 @@ __all__ = [
     "ViolationSummary",
     "best_cut",
     "conditional_ermi",
+    "declared_groups",
     "equal_opportunity_violation",
+    "equalized_odds_mixture",
     "equalized_odds_violation",
     "ermi",
     "ermi_bounds",

@@ -7,10 +7,9 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from tacit.errors import (
     DataError,
@@ -19,6 +18,7 @@ from tacit.errors import (
     check_positive,
     check_probability,
 )
+from tacit.fairness.classifier import FairClassifier
 from tacit.fairness.fermi import FairProblem
 from tacit.fairness.groups import Groups
 from tacit.fairness.metrics import GroupRates, group_rates
@@ -28,7 +28,7 @@ from tacit.fairness.scores import LinearScores, probabilities
 from tacit.fairness.search import least_weight
 from tacit.fairness.standard import Standard
 from tacit.fairness.training import Training
-from tacit.numerics import Array, IntArray
+from tacit.numerics import Array
 from tacit.privacy import Guarantee, NonPrivate, guarantee
 from tacit.randomness import simulated
 
@@ -36,7 +36,7 @@ __all__ = ["FairLogisticRegression"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class FairLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class FairLogisticRegression(FairClassifier):
     """Logistic regression that trades accuracy for fairness, of two classes or more; it is not private.
 
     It minimises the mean cross-entropy plus `weight` times ERMI, which is 0 where predictions are independent
@@ -163,38 +163,10 @@ class FairLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             found = least_weight(problem, self.max_violation, partial(training.fit, rng))
             weight, fitted, threshold = found.weight, found.fitted, found.cut.threshold
         self.weight_, self.threshold_, self.n_iter_ = weight, threshold, fitted.steps
-        weights = fitted.theta.reshape(-1, model.features)
-        self.coef_, self.intercept_ = weights[:, :-1], weights[:, -1]
+        self._keep_parameters(model, fitted.theta)
         self.guarantee_: Guarantee = guarantee(NonPrivate(), 0.0, observer="whoever sees the model")
         self._measure(problem, fitted.theta, y, groups)
         return self
-
-    def decision_function(self, X: Any) -> Array:
-        """Return scores: shape (n,) for two classes, less `threshold_`, else (n, classes)."""
-        scores = self._scores(X)
-        return scores[:, 1] - self.threshold_ if len(self.classes_) == 2 else scores
-
-    def predict_proba(self, X: Any) -> Array:
-        """Return class probabilities, shape (n, classes), which `threshold_` does not move."""
-        return probabilities(self._scores(X))
-
-    def predict(self, X: Any) -> Array:
-        """Return labels, shape (n,)."""
-        scores = self._scores(X)
-        return np.asarray(self.classes_[self._hard(scores)])
-
-    def _scores(self, X: Any) -> Array:
-        """Return the score of each class, shape (n, classes)."""
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=(np.float64, np.float32))
-        theta = np.column_stack([self.coef_, self.intercept_]).ravel()
-        return LinearScores(X.shape[1] + 1, len(self.classes_)).scores(theta, self.scaling_.transform(X))
-
-    def _hard(self, scores: Array) -> IntArray:
-        """Return the place of each record's class."""
-        if scores.shape[1] == 2:
-            return np.asarray(scores[:, 1] - self.threshold_ > 0, dtype=np.int64)
-        return np.asarray(scores.argmax(axis=1))
 
     def _checked(self) -> tuple[Training, Fairness]:
         """Return the solver and the notion, of parameters that are checked before data is looked at."""

@@ -98,8 +98,9 @@ class Groups:
                 f"sensitive_features has {int(unknown.sum())} records without a value; say that they are "
                 "missing (missing=True), or leave those records out."
             )
-        for column in table.columns:
-            _check_discrete(column, table[column], alone=table.shape[1] == 1)
+        if names is None:  # declared groups are discrete, whatever stands in a cell
+            for column in table.columns:
+                _check_discrete(column, table[column], alone=table.shape[1] == 1)
         rows = table[~unknown]
         found = (
             [_plain(value) for value in rows.iloc[:, 0]]
@@ -156,18 +157,30 @@ def _as_frame(sensitive: Any) -> pd.DataFrame:
 
 
 def _check_discrete(column: Any, values: pd.Series, *, alone: bool) -> None:
-    """Refuse a column whose values are measured rather than named."""
-    if not pd.api.types.is_numeric_dtype(values) or pd.api.types.is_bool_dtype(values):
+    """Refuse a column whose values are measured rather than named, as numbers or as texts of numbers."""
+    known = _numbers(values.dropna())
+    if known is None:
         return
-    known = values.dropna().to_numpy()
     which = "sensitive_features" if alone else f"column {column!r} of sensitive_features"
-    if pd.api.types.is_float_dtype(values) and not np.array_equal(known, np.round(known)):
+    if not np.array_equal(known, np.round(known)):
         raise DataError(f"{which} is continuous: cut it into groups first, such as by pandas.cut.")
-    if len(np.unique(known)) > _MOST_VALUES:
+    if pd.api.types.is_numeric_dtype(values) and len(known) > _MOST_VALUES:
         raise DataError(
             f"{which} has more than {_MOST_VALUES} different numbers: cut it into groups first, such as by "
             "pandas.cut, or make it text."
         )
+
+
+def _numbers(values: pd.Series) -> Array | None:
+    """Return the different numbers of a column; None where it holds something else."""
+    if pd.api.types.is_bool_dtype(values):
+        return None
+    if pd.api.types.is_numeric_dtype(values):
+        return np.unique(values.to_numpy())
+    try:
+        return np.unique([float(one) for one in set(values)])
+    except (TypeError, ValueError):
+        return None
 
 
 def _plain(value: Any) -> Any:

@@ -13,7 +13,7 @@ from sklearn.dummy import DummyClassifier
 from tacit.errors import DataError, ParameterError, check_probability
 from tacit.fairness.groups import Groups
 from tacit.fairness.notions import Conditions, Fairness
-from tacit.fairness.thresholds import rates_at, wrong_at
+from tacit.fairness.thresholds import doubt_at, rates_at, wrong_at
 from tacit.numerics import Array
 
 __all__ = ["CutModel", "Mixture", "fair_mixture", "naive_majority_mixture"]
@@ -126,7 +126,8 @@ def fair_mixture(
     """Return the most accurate mixture of models, and of cuts of their scores, within a violation.
 
     A linear program on the training records: rates by group of a mixture are means of those of its parts, so
-    that parts that favour one group make up for parts that favour another. At most a few parts are left.
+    that parts that favour one group make up for parts that favour another. At most a few parts are left. What
+    a cut gains over the model's own is counted less one standard error of it.
 
     Args:
         models: Fitted classifiers, such as one for each of several weights.
@@ -159,7 +160,8 @@ def fair_mixture(
             tried = np.linspace(-_SPREAD, _SPREAD, cuts | 1)  # an odd number has 0 among them
             parts += [CutModel(model, float(cut)) for cut in tried]
             margins = [model.decision_function(X)]
-            errors.append(wrong_at(margins[0], (labels == classes[1]).astype(np.int64), tried) / len(labels))
+            wrong = wrong_at(margins[0], (labels == classes[1]).astype(np.int64), tried)
+            errors.append(wrong / len(labels) + doubt_at(margins[0], tried))
         else:
             tried, said = np.zeros(1), model.predict(X)
             parts.append(model)

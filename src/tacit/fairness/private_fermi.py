@@ -17,6 +17,7 @@ from tacit.fairness.penalty import ErmiPenalty, Membership
 from tacit.fairness.scores import LinearScores, probabilities, pull_back
 from tacit.fairness.units import (
     GroupCounts,
+    GroupDecisions,
     GroupGradient,
     GroupMass,
     PenalisedGradient,
@@ -28,7 +29,18 @@ from tacit.learning.algorithms import Problem
 from tacit.numerics import Array, IntArray
 from tacit.privacy import Part
 
-__all__ = ["PrivateFermi", "PublicRecords", "Shares"]
+__all__ = ["PrivateFermi", "PublicRecords", "Shares", "by_condition"]
+
+_LONGEST = 2.0**20
+"""Radius that no round of public lengths exceeds; noise goes with the radius that a round names."""
+
+_COVERED = 0.9
+"""Share of records whose rows are not shortened (docs/theory/private-fairness.md)."""
+
+_RECORD_CLIP = 1.0
+
+_RECENT, _HEAVIEST = 0.1, 100.0
+"""How much the last round counts among those before it, and the largest weight that a violation leads to."""
 
 
 @dataclass(frozen=True)
@@ -82,10 +94,15 @@ class PrivateFermi:
         rounds: T >= 1, each on all records.
         step: Of theta.
         dual_step: Of W, on the gradient of the penalty without its weight: at most 1/2.
+        tail: Share of the last rounds whose points are averaged, in [0, 1): noise averages out, at no price.
         clip: Bound on the norm of a record's row of a gradient. Where only groups are private the row is what
-            the group says of it, and at most the largest that there could be is asked for.
+            the group says of it; None asks in every round for the length that few records could exceed,
+            which is public there. Where records are private, None is 1.
         least_share: Share below which no group counts within its condition, in (0, 1 / groups).
         shares: Of the budget.
+        target: Largest violation that hard predictions should have, in [0, 1]. The weight then rises in every
+            round by what the noisy violation of the last ones is above it, from `weight` on, and half of the
+            share of masses goes to counts of decisions by group. None keeps the weight.
         l2: Half of it times the squared norm of the parameters is added, >= 0.
 
     Reference:
@@ -99,13 +116,15 @@ class PrivateFermi:
     groups: int
     weight: float
     part: Part = Part.SENSITIVE
-    rounds: int = 200
+    rounds: int = 100
     step: float = 2.0
     dual_step: float = 0.25
-    clip: float = 1.5
+    tail: float = 0.5
+    clip: float | None = None
     least_share: float = 0.02
     shares: Shares = Shares()
     l2: float = 0.0
+    target: float | None = None
 
     def __post_init__(self) -> None:
         check_count("conditions", self.conditions)
@@ -113,14 +132,26 @@ class PrivateFermi:
         check_count("rounds", self.rounds)
         check_non_negative("weight", self.weight)
         check_non_negative("l2", self.l2)
-        for name in ("step", "dual_step", "clip"):
+        for name in ("step", "dual_step"):
             check_positive(name, getattr(self, name))
+        check_probability("tail", self.tail, high_open=True)
+        if self.clip is not None and check_positive("clip", self.clip) > _LONGEST:
+            raise ParameterError(f"clip must be at most {_LONGEST:g}, got {self.clip!r}.")
+        if self.target is not None:
+            check_probability("target", self.target)
         if self.part not in (Part.SENSITIVE, Part.ALL):
             raise ParameterError(f"part must be Part.SENSITIVE or Part.ALL, got {self.part!r}.")
         if not 0 < self.least_share < 1 / self.groups:
             raise ParameterError(
                 f"least_share must be in (0, 1 / groups), got {self.least_share!r} for {self.groups} groups."
             )
+
+    @property
+    def most(self) -> float:
+        """Largest radius that a round names for the gradient."""
+        if self.clip is not None:
+            return self.clip
+        return _LONGEST if self.part is Part.SENSITIVE else _RECORD_CLIP
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -133,6 +164,7 @@ class PrivateFermi:
         return {
             "group-counts": GroupCounts(self.shape[:2]),
             "group-mass": GroupMass(self.model, self.shape),
+            "group-decisions": GroupDecisions(self.model, self.shape),
             "group-gradient": GroupGradient(self.model, self.shape),
             "penalised-gradient": PenalisedGradient(self.model, self.shape),
         }
@@ -149,13 +181,15 @@ class PrivateFermi:
         counts = problem.measure(
             "group-counts", dim=z * k, max_radius=1.0, share=self.shares.counts, acute=True
         )
-        mass = problem.measure(
-            "group-mass", dim=z * k * m, max_radius=1.0, share=self.shares.mass * each, acute=True
-        )
+        tables = ["group-mass"] if self.target is None else ["group-mass", "group-decisions"]
+        share = self.shares.mass * each / len(tables)
+        masses = [
+            problem.measure(name, dim=z * k * m, max_radius=1.0, share=share, acute=True) for name in tables
+        ]
         slope = problem.measure(
-            gradient, dim=self.model.size, max_radius=self.clip, share=self.shares.gradient * each
+            gradient, dim=self.model.size, max_radius=self.most, share=self.shares.gradient * each
         )
-        return (Step(measures=(counts,)), 1), (Step(measures=(mass, slope)), self.rounds)
+        return (Step(measures=(counts,)), 1), (Step(measures=(masses[0], slope, *masses[1:])), self.rounds)
 
     def run(
         self,
@@ -182,64 +216,92 @@ class PrivateFermi:
         if (public is None) is (self.part is Part.SENSITIVE):
             raise ParameterError("public must be given where only groups are private, and only there.")
         (counts,) = ask(0, {}, (1.0,))
-        penalty, factors = self._released(np.asarray(counts).reshape(self.shape[:2]), n, public)
+        penalty, factors, seen = self.released(np.asarray(counts).reshape(self.shape[:2]), n, public)
         theta, W = start.copy(), penalty.start()
+        mean, kept, weight, rates = theta, 0, float(self.weight), None
+        more = () if self.target is None else (1.0,)
         for t in range(1, self.rounds + 1):
             at = {
                 "theta": theta,
                 "dual": W.ravel(),
                 "frequencies": penalty.frequencies.ravel(),
-                "factors": factors,
+                "factors": factors / seen,
             }
             if public is None:
-                found = ask(t, {**at, "weight": np.asarray(self.weight)}, (1.0, self.clip))
+                found = ask(t, {**at, "weight": np.array([weight])}, (1.0, self.most, *more))
                 down, shown = np.asarray(found[1]) + self.l2 * theta, None
             else:
                 F = probabilities(self.model.scores(theta, public.X))
-                found = ask(t, at, (1.0, self._radius(public, penalty, W, F, factors)))
-                down = self._gradient(theta, public, penalty, W, F, factors, np.asarray(found[1]))
-                shown = _by_condition(F, public.conditions, self.conditions) * factors[:, None] / n
-            mass = np.asarray(found[0]).reshape(self.shape) * factors[:, None, None]
+                found = ask(t, at, (1.0, self.radius(public, penalty, W, F, factors / seen), *more))
+                known = self._known(theta, public, penalty, W, F, factors, weight)
+                down = known + weight * np.asarray(found[1])
+                shown = by_condition(F, public.conditions, self.conditions) * factors[:, None] / n
+            mass = np.asarray(found[0]).reshape(self.shape) * (factors / seen)[:, None, None]
             theta = theta - self.step * down
             W = penalty.project(W + self.dual_step * _ascent(penalty, W, mass, shown))
+            if self.target is not None:
+                decided = np.asarray(found[2]).reshape(self.shape) * (factors / seen)[:, None, None]
+                now = decided / (penalty.weights[:, None] * penalty.frequencies)[:, :, None]
+                rates = now if rates is None else rates + _RECENT * (now - rates)
+                apart = float(np.ptp(rates, axis=1).max()) - self.target
+                weight = min(max(weight + apart, 0.0), _HEAVIEST)
+            if t > (1 - self.tail) * self.rounds:
+                kept += 1
+                mean = mean + (theta - mean) / kept
             if follow is not None:
                 follow(t, theta)
-        return theta
+        return mean if kept else theta
 
-    def _released(self, counts: Array, n: int, public: PublicRecords | None) -> tuple[ErmiPenalty, Array]:
-        """Return the penalty of released counts, and the factor of a record's term in each condition.
+    def released(
+        self, counts: Array, n: int, public: PublicRecords | None
+    ) -> tuple[ErmiPenalty, Array, Array]:
+        """Return the penalty of released counts, what a record's term counts, and the share of known groups.
 
         Args:
             counts: Noisy shares of all records, shape (z, k).
             n: Number of records.
             public: What says how many records a condition has, where that is public.
+
+        Returns:
+            The penalty, and two numbers for each condition, shape (z,).
         """
         if public is None:
             totals = np.maximum(counts.sum(axis=1) * n, 1.0)
         else:
             codes = public.conditions
-            totals = np.bincount(codes[codes >= 0], minlength=self.conditions).astype(np.float64)
+            totals = np.maximum(np.bincount(codes[codes >= 0], minlength=self.conditions), 1.0)
         floored = np.maximum(counts * n, self.least_share * totals[:, None])
-        frequencies = floored / floored.sum(axis=1, keepdims=True)
+        known = floored.sum(axis=1)
         weights = totals / totals.sum()
-        return ErmiPenalty(frequencies, weights, self.model.classes), weights * n / totals
+        penalty = ErmiPenalty(floored / known[:, None], weights, self.model.classes)
+        return penalty, weights * n / totals, np.minimum(known / totals, 1.0)
 
-    def _radius(
+    def radius(
         self, public: PublicRecords, penalty: ErmiPenalty, W: Array, F: Array, factors: Array
     ) -> float:
-        """Return how long the row of any record in any group could be, at most the clip."""
-        looked = public.conditions >= 0
-        own = np.where(looked, factors[public.conditions], 0.0)
+        """Return how long rows may be: at most as the longest could be of any record in any group.
+
+        Args:
+            public: Features and labels.
+            penalty: Of released frequencies.
+            W: Shape (z, k, m).
+            F: Shape (n, m).
+            factors: What a record's term counts by condition, shape (z,).
+        """
+        own = np.where(public.conditions >= 0, factors[public.conditions], 0.0)
         norms = np.sqrt(np.einsum("nd,nd->n", public.X, public.X))
-        longest = 0.0
+        longest = np.zeros(len(F))
         for r in range(self.groups):
             of = Membership(public.conditions, np.full(len(F), r), own)
             slopes = pull_back(F, centred_costs(penalty, W, of))
             sizes = np.abs(slopes[:, 1]) if self.model.classes == 2 else np.linalg.norm(slopes, axis=1)
-            longest = max(longest, float((sizes * norms).max()))
-        return min(self.clip, longest * (1 + 1e-9))
+            longest = np.maximum(longest, sizes * norms)
+        within = (
+            float(np.quantile(longest[own > 0], _COVERED)) if self.clip is None and own.any() else self.most
+        )
+        return min(self.most, within, float(longest.max()) * (1 + 1e-9))
 
-    def _gradient(
+    def _known(
         self,
         theta: Array,
         public: PublicRecords,
@@ -247,17 +309,16 @@ class PrivateFermi:
         W: Array,
         F: Array,
         factors: Array,
-        groups: Array,
+        weight: float,
     ) -> Array:
-        """Return the gradient: what features and labels say of it, and what was released of groups."""
+        """Return what features and labels say of the gradient."""
         own = np.where(public.conditions >= 0, factors[public.conditions], 0.0)
-        slopes = F + self.weight * pull_back(F, mean_costs(penalty, W, public.conditions, own))
+        slopes = F + weight * pull_back(F, mean_costs(penalty, W, public.conditions, own))
         slopes[np.arange(len(F)), public.y] -= 1.0
-        known = self.model.pull(theta, public.X, slopes) / len(F) + self.l2 * theta
-        return np.asarray(known + self.weight * groups)
+        return np.asarray(self.model.pull(theta, public.X, slopes) / len(F) + self.l2 * theta)
 
 
-def _by_condition(F: Array, conditions: IntArray, size: int) -> Array:
+def by_condition(F: Array, conditions: IntArray, size: int) -> Array:
     """Return the sum of probabilities within each condition, shape (z, m)."""
     looked = conditions >= 0
     columns = [np.bincount(conditions[looked], weights=column[looked], minlength=size) for column in F.T]

@@ -11,14 +11,14 @@ from tacit.fairness.fermi import FairProblem, Fitted
 from tacit.fairness.thresholds import Cut, best_cut
 from tacit.numerics import Array
 
-__all__ = ["Found", "least_weight"]
+__all__ = ["FoundWeight", "least_weight"]
 
 _FIRST, _FACTOR, _LARGEST = 0.1, 10**0.5, 1e4
 _HALVINGS = 4
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundWeight:
     """A model whose violation on the training records is small enough.
 
     Attributes:
@@ -40,7 +40,7 @@ def least_weight(
     fit: Callable[[FairProblem, Array | None], Fitted],
     *,
     measure: str = "gap",
-) -> Found:
+) -> FoundWeight:
     """Return the most accurate model within a violation, of those on the way to the least weight that has it.
 
     Weights grow from 0 until a model keeps the violation; between the last two the ratio is then halved a few
@@ -58,7 +58,7 @@ def least_weight(
             says the least that was reached.
     """
     most = check_probability("max_violation", max_violation)
-    found: list[Found] = []
+    found: list[FoundWeight] = []
     least = math.inf
 
     def try_weight(weight: float, start: Array | None) -> tuple[bool, Array]:
@@ -72,7 +72,7 @@ def least_weight(
         for cut in (middle, near):
             least = min(least, cut.violation)
             if cut.violation <= most:
-                found.append(Found(weight, fitted, cut, 0))
+                found.append(FoundWeight(weight, fitted, cut, 0))
         return middle.violation <= most, fitted.theta
 
     low, high, fits = 0.0, _FIRST, 1

@@ -12,7 +12,7 @@ from tacit.fairness.notions import Conditions
 from tacit.fairness.penalty import Membership
 from tacit.numerics import Array, IntArray
 
-__all__ = ["Cut", "best_cut", "rates_at", "wrong_at"]
+__all__ = ["Cut", "best_cut", "doubt_at", "rates_at", "wrong_at"]
 
 _CUTS = 1024
 
@@ -35,10 +35,11 @@ class Cut:
 def best_cut(
     scores: Array, y: IntArray, of: Membership, most: float, *, measure: str = "gap", within: float = 1.0
 ) -> Cut:
-    """Return the most accurate cut whose violation is at most that; else the one of the least violation.
+    """Return the best cut whose violation is at most that; else the one of the least violation.
 
     One cut for all groups: it needs no sensitive attribute of new records. Far cuts are left out, or the
-    answer to a small violation could be to say the same of all.
+    answer to a small violation could be to say the same of all. The best is the most accurate one after one
+    standard error of what the cut gains over that at 0: a thousand cuts would else fit the records.
 
     Args:
         scores: Shape (n, m); of more than two classes the largest one is predicted, and there is no cut.
@@ -65,9 +66,9 @@ def best_cut(
     between = (near[1:] + near[:-1]) / 2  # of two records, so that rounding moves neither across
     cuts = np.unique(np.append(between[:: max(1, len(between) // _CUTS)], 0.0))
     accuracies, violations = 1 - wrong_at(margins, y, cuts) / len(y), _violations(margins, of, cuts, measure)
-    allowed = violations <= limit
+    allowed, worth = violations <= limit, accuracies - doubt_at(margins, cuts)
     # Of equals the one nearest to 0, where the model itself has it.
-    best = np.lexsort((np.abs(cuts), *((-accuracies, ~allowed) if allowed.any() else (violations,))))[0]
+    best = np.lexsort((np.abs(cuts), *((-worth, ~allowed) if allowed.any() else (violations,))))[0]
     return Cut(float(cuts[best]), float(accuracies[best]), float(violations[best]))
 
 
@@ -95,6 +96,16 @@ def wrong_at(margins: Array, y: IntArray, cuts: Array) -> Array:
     """Return how many of two classes' records are on the wrong side of each cut, shape (cuts,)."""
     above = _above(np.sort(margins[y == 0]), cuts)
     return np.asarray(above + np.sum(y == 1) - _above(np.sort(margins[y == 1]), cuts))
+
+
+def doubt_at(margins: Array, cuts: Array) -> Array:
+    """Return one standard error of what each cut gains in accuracy over the cut at 0, at most; shape (cuts,).
+
+    Only records between the two change sides. A cut that gains less than this on the records that it was
+    chosen by gains nothing on others.
+    """
+    above = _above(np.sort(margins), np.append(cuts, 0.0))
+    return np.asarray(np.sqrt(np.abs(above[:-1] - above[-1])) / len(margins))
 
 
 def _violations(margins: Array, of: Membership, cuts: Array, measure: str) -> Array:

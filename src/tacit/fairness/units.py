@@ -14,7 +14,7 @@ from tacit.fairness.scores import LinearScores, probabilities, pull_back
 from tacit.learning.objective import clip_slopes
 from tacit.numerics import Array, IntArray, row_norms, row_products, weighted_sum
 
-__all__ = ["FairUnits", "GroupCounts", "GroupGradient", "GroupMass", "PenalisedGradient"]
+__all__ = ["FairUnits", "GroupCounts", "GroupDecisions", "GroupGradient", "GroupMass", "PenalisedGradient"]
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,9 @@ class FairUnits:
     """Records of one silo with their groups.
 
     Attributes:
-        X: Shape (n, d), the constant feature included; a record with a NaN or infinity is all zero.
-        y: Place of each record's class, shape (n,).
+        X: Shape (n, d), the constant feature included; a record with a NaN or infinity, or with a label
+            that is no class, is all zero.
+        y: Place of each record's class, shape (n,); 0 for a bad record.
         groups: Place of each record's group, shape (n,); -1 where it is none of the declared ones.
         conditions: Place of each record's condition, shape (n,); -1 where the notion does not look.
         norms: Of the rows of X, shape (n,).
@@ -48,9 +49,9 @@ class FairUnits:
                 "X must have shape (n, d), and labels, groups and conditions (n,), got "
                 f"{X.shape}, {y.shape}, {groups.shape} and {conditions.shape}."
             )
-        good = np.asarray(np.isfinite(X).all(axis=1))
+        good = np.asarray(np.isfinite(X).all(axis=1)) & (y >= 0)
         X = np.ascontiguousarray(np.where(good[:, None], X, 0.0))
-        return cls(X, y, np.where(good, groups, -1), conditions, row_norms(X))
+        return cls(X, np.maximum(y, 0), np.where(good, groups, -1), conditions, row_norms(X))
 
     def __len__(self) -> int:
         return len(self.X)
@@ -113,6 +114,28 @@ class GroupMass:
         counted, cells = _cells(units, k)
         columns = [np.bincount(cells, weights=column[counted], minlength=z * k) for column in F.T]
         return np.stack(columns, axis=1).reshape(z * k * m)
+
+
+@dataclass(frozen=True)
+class GroupDecisions:
+    """One-hot row of a record's condition, group and likeliest class; zero where it has no cell.
+
+    Attributes:
+        model: What has scores at the point "theta".
+        shape: Numbers of conditions, groups and classes.
+    """
+
+    model: LinearScores
+    shape: tuple[int, int, int]
+    acute: ClassVar[bool] = True
+
+    def __call__(self, units: FairUnits, at: Mapping[str, Array]) -> Array:
+        """Return rows of shape (n, conditions * groups * classes)."""
+        z, k, m = self.shape
+        decided = np.eye(m)[_scores(self.model, at["theta"], units.X).argmax(axis=1)]
+        return np.asarray(_one_hot(units, (z, k))[:, :, None] * decided[:, None, :]).reshape(
+            len(units), z * k * m
+        )
 
 
 @dataclass(frozen=True)
@@ -180,7 +203,8 @@ class PenalisedGradient(_SlopeStatistic):
         """Return the derivative of each record's loss and term in the scores, shape (n, m)."""
         penalty, of = self._membership(units, at)
         F = probabilities(_scores(self.model, at["theta"], units.X))
-        slopes = F + float(at["weight"]) * pull_back(F, penalty.costs(at["dual"].reshape(self.shape), of))
+        weight = float(at["weight"][0])
+        slopes = F + weight * pull_back(F, penalty.costs(at["dual"].reshape(self.shape), of))
         slopes[np.arange(len(units)), units.y] -= 1.0
         return slopes
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tacit.federation.crowd import Crowd, CrowdRounds
     from tacit.federation.epochs import Descend, Epoch, run_epochs
     from tacit.federation.inprocess import InProcess, InProcessRounds, SiloDownError
+    from tacit.federation.least_noise import least_multiplier
     from tacit.federation.participation import Everybody, Participation, RandomSubset, Scheduled
     from tacit.federation.plan import Plan
     from tacit.federation.protocols import Federation, Party, Rounds, Traffic, Weights
@@ -63,6 +64,7 @@ _HOMES = {
     "crowd": ("Crowd", "CrowdRounds"),
     "epochs": ("Descend", "Epoch", "run_epochs"),
     "inprocess": ("InProcess", "InProcessRounds", "SiloDownError"),
+    "least_noise": ("least_multiplier",),
     "participation": ("Everybody", "Participation", "RandomSubset", "Scheduled"),
     "plan": ("Plan",),
     "protocols": ("Federation", "Party", "Rounds", "Traffic", "Weights"),
@@ -157,6 +159,7 @@ __all__ = [
     "Units",
     "Walk",
     "Weights",
+    "least_multiplier",
     "open_answer",
     "run_epochs",
     "with_honest",

@@ -25,7 +25,16 @@ from tacit.frequencies.keys import (
     minimum_entropy_key,
     two_level_entropy,
 )
-from tacit.frequencies.levels import LevelEstimate, LevelledHadamard, SeparateLevels, estimate_levels
+from tacit.frequencies.level_estimates import LevelEstimate, estimate_levels
+from tacit.frequencies.levels import LevelledHadamard, SeparateLevels
+from tacit.frequencies.message_files import (
+    MOST_BATCHES,
+    CountsFile,
+    MessagesHead,
+    count_files,
+    read_counts,
+    write_messages,
+)
 from tacit.frequencies.oracle import FrequencyOracle
 from tacit.frequencies.prefix_layout import Layout
 from tacit.frequencies.prefix_tree import Found, PrefixTree, find_heavy_hitters
@@ -56,6 +65,7 @@ from tacit.frequencies.tree_levels import TREE_MECHANISMS, TreeLevel, event_of_l
 __all__ = [
     "ITEMS",
     "MECHANISMS",
+    "MOST_BATCHES",
     "MOST_DRAWS",
     "PROJECTIONS",
     "TABLES",
@@ -63,6 +73,7 @@ __all__ = [
     "Band",
     "BinaryHadamard",
     "Counts",
+    "CountsFile",
     "CyclicResponse",
     "FederatedHistogram",
     "Found",
@@ -82,6 +93,7 @@ __all__ = [
     "LevelledHadamard",
     "MarginalTable",
     "MechanismChoice",
+    "MessagesHead",
     "NoisyHistogram",
     "OneTimeKeys",
     "PrefixTree",
@@ -98,7 +110,7 @@ __all__ = [
     "choose_mechanism",
     "column_sum_test",
     "consistent_tables",
-    "counts_of_shares",
+    "count_files",
     "detectable_frequency",
     "entropy_bits_of",
     "estimate_frequencies",
@@ -121,5 +133,7 @@ __all__ = [
     "observer_of_frequencies",
     "places_in_table",
     "project",
+    "read_counts",
     "two_level_entropy",
+    "write_messages",
 ]

@@ -122,6 +122,12 @@ class BinaryHadamard(SymbolOracle, frozen=True, kw_only=True, tag="bh", dict=Tru
             raise ParameterError("a message is about column 0, which nobody uses.")
         return counts
 
+    def _counts(self, counts: Counts) -> IntArray:
+        values = super()._counts(counts)
+        if self.skip_constant and values[:2].any():
+            raise ParameterError("counts are about column 0, which nobody uses.")
+        return values
+
     def estimate(self, counts: Counts) -> Array:
         """Transform the answers; see `FrequencyOracle.estimate`.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from tacit.errors import ParameterError, check_count
 from tacit.federation import Federation, Kinds, Measure, Plan, Step, with_honest, with_widths
@@ -12,7 +13,7 @@ from tacit.means import (
     AdditiveMean,
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
-    HadamardMean,
+    ItemMean,
     ModularSumMean,
     counts_of_shares,
 )
@@ -40,6 +41,18 @@ def _counts_with_noise(
         z = calibrate(lambda z: at(DiscreteGaussianNoise(z, steps=1)).event(1, trust), budget)
         found.append(at(DiscreteGaussianNoise(z, steps=1)))
     return min(found, key=lambda mean: mean.error(1).variance)
+
+
+def _answers(k: int, budget: PrivacyBudget, rows: int, trust: TrustModel, neighbours: Neighbours) -> ItemMean:
+    """Return what every record answers for itself, of the least error for a budget."""
+    responses: tuple[Literal["krr", "hr"], ...] = ("krr", "hr")
+    found = [
+        ItemMean.calibrated(
+            dim=k, budget=budget, n=rows, trust=trust, neighbours=neighbours, response=response
+        )
+        for response in responses
+    ]
+    return min(found, key=lambda mean: mean.item_variance(1))
 
 
 def histogram_plan(
@@ -91,12 +104,12 @@ def histogram_plan(
         raise ParameterError(f"each_record is for local trust, got {trust.value} trust.")
     together = trust in (TrustModel.SHUFFLE, TrustModel.AGGREGATE)
     fewest = (parties if n_min is None else n_min) if together else 0
-    mean: AdditiveMean | ModularSumMean | HadamardMean
+    mean: AdditiveMean | ModularSumMean | ItemMean
     if trust is TrustModel.AGGREGATE:
         mean = counts_of_shares(k=k, budget=budget, shares=fewest - colluding, neighbours=neighbours)
     elif trust is TrustModel.SHUFFLE or each_record:
         rows = sum(sorted(sizes)[: fewest - colluding]) if together else 1
-        mean = HadamardMean.calibrated(dim=k, budget=budget, n=rows, trust=trust, neighbours=neighbours)
+        mean = _answers(k, budget, rows, trust, neighbours)
     else:
         mean = _counts_with_noise(k, budget, trust, neighbours)
     kinds: Kinds = ((Step(measures=(Measure(statistic=ITEMS, estimator=mean, max_radius=1.0),)), 1),)

@@ -12,22 +12,23 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from tacit.errors import ParameterError, check_count, check_probability
-from tacit.frequencies.bands import Band
+from tacit.errors import ParameterError, check_count
 from tacit.frequencies.binary_hadamard import BinaryHadamard
 from tacit.frequencies.oracle import check_replaced
 from tacit.frequencies.secrets import OneTimeKeys, check_keys, law_digest
+from tacit.frequencies.wire import bytes_of_rows, rows_of_bytes
 from tacit.mechanisms import check_level, lie_threshold, whole_values
 from tacit.mechanisms.bernoulli import draw_words
 from tacit.numerics import Array, IntArray, binary_entropy
 from tacit.privacy import Compose, Event, Guarantee, Neighbours, PureDP, guarantee
-from tacit.randomness import is_secure
 
-__all__ = ["LevelEstimate", "LevelledHadamard", "SeparateLevels", "estimate_levels"]
+__all__ = ["LevelledHadamard", "SeparateLevels"]
 
 MOST_ANALYSTS = 64
 _RECORDS = Neighbours()
 _WORD = 2**64
+_CODE = 9
+"""Names the scheme on the wire, beside the codes of mechanisms."""
 
 
 @dataclass(frozen=True)
@@ -186,16 +187,40 @@ class LevelledHadamard:
                 that cannot have been published.
         """
         j = check_count("analyst", analyst, low=0, high=len(self.epsilons) - 1)
-        symbols = whole_values("messages", messages, self.oracles[j].outcomes)
-        if symbols.ndim != 1:
-            raise ParameterError(f"messages must have shape (n,), got {symbols.shape}.")
-        if symbols.size and symbols.min() < 2:
-            raise ParameterError("a message is about column 0, which nobody uses.")
+        symbols = self._published(messages)
         if (key is None) is not (j == len(self.epsilons) - 1):
             raise ParameterError("key must be given to every analyst but the last one, who has none.")
         if key is None:
             return symbols
         return np.asarray(symbols ^ check_keys(key, 2, self.key_digest(j)).read(symbols.size))
+
+    def to_bytes(self, messages: npt.ArrayLike) -> bytes:
+        """Write public messages, all of one number of bytes, with a digest of the levels of all analysts.
+
+        Raises:
+            ParameterError: Messages that cannot have been published.
+        """
+        return bytes_of_rows(_CODE, repr(self), self.oracles[-1]._packed(self._published(messages)))
+
+    def from_bytes(self, data: bytes) -> IntArray:
+        """Read what `to_bytes` wrote, shape (n,).
+
+        Raises:
+            ParameterError: Another version or scheme, messages of one level alone, or ones that cannot have
+                been published.
+        """
+        last = self.oracles[-1]
+        rows = rows_of_bytes(_CODE, repr(self), data, -(-last.message_bits // 8))
+        return self._published(last._unpacked(rows, 0))
+
+    def _published(self, messages: npt.ArrayLike) -> IntArray:
+        """Return messages that can have been published."""
+        symbols = whole_values("messages", messages, self.oracles[-1].outcomes)
+        if symbols.ndim != 1:
+            raise ParameterError(f"messages must have shape (n,), got {symbols.shape}.")
+        if symbols.size and symbols.min() < 2:
+            raise ParameterError("a message is about column 0, which nobody uses.")
+        return symbols
 
     def key_digest(self, analyst: int) -> bytes:
         """Name the keys of an analyst, so that no other one, and no other scheme, takes them for its own."""
@@ -300,90 +325,6 @@ class SeparateLevels:
         if not chosen:
             raise ParameterError("members must be at least one analyst: an outsider sees no message.")
         return Compose(tuple(PureDP(self.oracles[j].level, neighbours) for j in chosen))
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class LevelEstimate:
-    """What one analyst finds.
-
-    Attributes:
-        epsilon: Its level, as asked for.
-        estimates: Shape (k,), unbiased.
-        band: Intervals that hold all frequencies at once.
-        mse: Exact mean squared l2 error against the frequencies of equally frequent values.
-        guarantee: Against this analyst, alone or together with all less trusted ones.
-    """
-
-    epsilon: float
-    estimates: Array
-    band: Band
-    mse: float
-    guarantee: Guarantee
-
-
-def estimate_levels(
-    values: npt.ArrayLike,
-    scheme: LevelledHadamard,
-    *,
-    confidence: float = 0.95,
-    neighbours: Neighbours = _RECORDS,
-    rng: np.random.Generator,
-) -> tuple[LevelEstimate, ...]:
-    """Publish once, and estimate as each analyst would.
-
-    Args:
-        values: Shape (n,), n >= 1, whole numbers from 0 to k - 1.
-        scheme: Analysts and their levels.
-        confidence: Of each analyst's band, in (0, 1).
-        neighbours: A replace-one relation.
-        rng: Source of columns and flips; a seeded one marks the guarantees as simulated.
-
-    Returns:
-        One estimate an analyst, the most trusted first.
-
-    Raises:
-        ParameterError: An argument is out of range.
-
-    Example:
-        >>> scheme = LevelledHadamard.of_levels(4, [0.5, 1, 2])
-        >>> found = estimate_levels([0] * 9000 + [1] * 9000, scheme, rng=np.random.default_rng(3))
-        >>> [one.epsilon for one in found], found[0].estimates.round(1).tolist()[:2]
-        ([2.0, 1.0, 0.5], [0.5, 0.5])
-    """
-    if np.size(np.asarray(values)) == 0:
-        raise ParameterError("values must be at least one, got none.")
-    check_probability("confidence", confidence, low_open=True, high_open=True)
-    prices = [
-        scheme.price(range(j, len(scheme.epsilons)), neighbours=neighbours, simulated=not is_secure(rng))
-        for j in range(len(scheme.epsilons))
-    ]
-    messages, keys = scheme.publish(values, rng)
-    return tuple(
-        _estimate_of(scheme, j, messages, key, confidence, price)
-        for j, (key, price) in enumerate(zip((*keys, None), prices, strict=True))
-    )
-
-
-def _estimate_of(
-    scheme: LevelledHadamard,
-    analyst: int,
-    messages: IntArray,
-    key: OneTimeKeys | None,
-    confidence: float,
-    price: Guarantee,
-) -> LevelEstimate:
-    """Return what an analyst finds; its key is wiped."""
-    oracle = scheme.oracles[analyst]
-    counts = oracle.aggregate(scheme.view(analyst, messages, key))
-    if key is not None:
-        key.wipe()
-    return LevelEstimate(
-        epsilon=oracle.epsilon,
-        estimates=oracle.estimate(counts),
-        band=oracle.band(counts, confidence),
-        mse=oracle.frequency_mse(counts.n),
-        guarantee=price,
-    )
 
 
 def _many(name: str, levels: Iterable[float]) -> tuple[float, ...]:

@@ -14,6 +14,7 @@ from tacit.errors import BudgetError, ParameterError, check_count
 from tacit.frequencies.bands import Band
 from tacit.frequencies.counts import Counts, as_shares
 from tacit.frequencies.support import Support
+from tacit.frequencies.wire import HEAD_BYTES, bytes_of_rows, rows_of_bytes
 from tacit.mechanisms import HIGHEST_LEVEL, check_level, whole_values
 from tacit.numerics import Array, IntArray, settle
 from tacit.privacy import (
@@ -38,7 +39,6 @@ MOST_ENTRIES = 10**7
 
 _RECORDS = Neighbours()
 _AT_ONCE = 2**22  # values, or bits of sets, that are drawn at once
-_VERSION = 1
 
 
 class FrequencyOracle(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -262,6 +262,14 @@ class FrequencyOracle(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             total += self.aggregate(self._drawn(held[start : start + step], first + start, rng))
         return total
 
+    def check_counts(self, counts: Counts) -> None:
+        """Refuse counts that no messages of this mechanism have, as far as counts show it.
+
+        Raises:
+            ParameterError: No messages, another shape, or numbers that do not fit together.
+        """
+        self._counts(counts)
+
     def noise(self) -> Array:
         """Return the variance that one client with each value adds, summed over all estimates.
 
@@ -305,8 +313,12 @@ class FrequencyOracle(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def message_bytes(self) -> int:
-        """Bytes of one message on the wire: one for the version and the mechanism, then the packed bits."""
-        return 1 + -(-self.message_bits // 8)
+        """Bytes of one message on the wire: three for version, mechanism and level, then the packed bits."""
+        return HEAD_BYTES + self._body_bytes
+
+    @property
+    def _body_bytes(self) -> int:
+        return -(-self.message_bits // 8)
 
     def to_bytes(self, messages: npt.ArrayLike) -> bytes:
         """Write messages one after the other, each of `message_bytes` bytes, whatever is in it.
@@ -314,9 +326,7 @@ class FrequencyOracle(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         Raises:
             ParameterError: A message that `encode` cannot have made.
         """
-        body = self._packed(np.asarray(messages))
-        head = np.full((len(body), 1), _VERSION << 4 | self._code, dtype=np.uint8)
-        return np.concatenate([head, body], axis=1).tobytes()
+        return bytes_of_rows(self._code, repr(self), self._packed(np.asarray(messages)))
 
     def from_bytes(self, data: bytes, *, first: int = 0) -> Array:
         """Read what `to_bytes` wrote; no two byte strings give the same messages.
@@ -326,17 +336,10 @@ class FrequencyOracle(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             first: Place of the first client, as in `encode`.
 
         Raises:
-            ParameterError: Another version or mechanism, a length that is no multiple of `message_bytes`,
-                padding that is not zero, or a message that `encode` cannot have made.
+            ParameterError: Another version, mechanism or level, a length that is no multiple of
+                `message_bytes`, padding that is not zero, or a message that `encode` cannot have made.
         """
-        if len(data) % self.message_bytes:
-            raise ParameterError(
-                f"data must have a multiple of {self.message_bytes} bytes, one message each, got {len(data)}."
-            )
-        rows = np.frombuffer(data, dtype=np.uint8).reshape(-1, self.message_bytes)
-        if np.any(rows[:, 0] != (_VERSION << 4 | self._code)):
-            raise ParameterError("a message has another version, or is of another mechanism.")
-        return self._unpacked(rows[:, 1:], first)
+        return self._unpacked(rows_of_bytes(self._code, repr(self), data, self._body_bytes), first)
 
     @property
     def _code(self) -> int:

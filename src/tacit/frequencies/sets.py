@@ -17,10 +17,13 @@ from tacit.frequencies.bands import Band
 from tacit.frequencies.counts import Counts, as_shares
 from tacit.frequencies.oracle import FrequencyOracle
 from tacit.frequencies.support import Support
-from tacit.mechanisms import SubsetRandomizer, UnaryRandomizer
+from tacit.mechanisms import SubsetRandomizer, UnaryRandomizer, sample_binomial
 from tacit.numerics import Array, IntArray, binary_entropy
 
 __all__ = ["SetOracle", "SubsetSelection", "UnaryEncoding"]
+
+_FEW = 256
+"""Clients below which unary answers are drawn one by one."""
 
 
 class SetOracle(FrequencyOracle, frozen=True, kw_only=True, dict=True):
@@ -155,6 +158,19 @@ class UnaryEncoding(SetOracle, frozen=True, kw_only=True, tag="unary", dict=True
         """An answer supports the values that it names."""
         low, high = self.randomizer.thresholds
         return Support(high / 2**64, low / 2**64, (high - low) / 2**64)
+
+    def collect(self, values: npt.ArrayLike, rng: np.random.Generator, *, first: int = 0) -> Counts:
+        """Draw how many clients name each value, at once and as exactly; see `FrequencyOracle.collect`.
+
+        Cost:
+            n k / 32 words of 64 bits, where answers one by one take four times as many.
+        """
+        held = np.bincount(self._values(values), minlength=self.k)
+        n, (low, high) = int(held.sum()), self.randomizer.thresholds
+        if n < _FEW:  # a word for every value and bit would be more
+            return super().collect(values, rng, first=first)
+        named = sample_binomial(held, high, rng) + sample_binomial(n - held, low, rng)
+        return self._counted(n, named)
 
     def channel_matrix(self) -> Array:
         """Return the law of all 2**k answers, in the order of binary numbers, value 0 first."""

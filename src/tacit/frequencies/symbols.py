@@ -62,7 +62,7 @@ class SymbolOracle(FrequencyOracle, frozen=True, kw_only=True, dict=True):
 
     def _packed(self, messages: Array) -> npt.NDArray[np.uint8]:
         symbols = whole_values("messages", messages, self.outcomes).ravel()
-        return symbols.astype(">u8").view(np.uint8).reshape(-1, 8)[:, 9 - self.message_bytes :]
+        return symbols.astype(">u8").view(np.uint8).reshape(-1, 8)[:, 8 - self._body_bytes :]
 
     def _unpacked(self, rows: npt.NDArray[np.uint8], first: int) -> Array:  # noqa: ARG002 - one protocol
         symbols = np.zeros(len(rows), dtype=np.int64)

@@ -172,7 +172,8 @@ class JobConfig(FairSettings, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     def __post_init__(self) -> None:
         for name, allowed in _CHOICES.items():
-            check_choice(name, getattr(self, name), allowed)
+            if (word := getattr(self, name)) is not None:
+                check_choice(name, word, allowed)
         check_choice("trust", self.trust, _TRUSTS)
         if self.silos.isdecimal():
             raise ParameterError(
@@ -417,7 +418,7 @@ class JobConfig(FairSettings, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     def to_toml(self) -> str:
         """Write the job as TOML; names left at None are left out."""
-        values = {k: v for k, v in msgspec.to_builtins(self).items() if v is not None and v != {}}
+        values = {k: v for k, v in msgspec.to_builtins(self).items() if v not in (None, {}, [], ())}
         return msgspec.toml.encode(values).decode()
 
     @classmethod
@@ -443,9 +444,16 @@ _DEFAULTS: dict[str, Any] = {
     one.name: one.default_factory() if one.default is msgspec.NODEFAULT else one.default
     for one in msgspec.structs.fields(JobConfig)
 }
-_CHOICES = {
-    name: get_args(kind) for name, kind in get_type_hints(JobConfig).items() if get_origin(kind) is Literal
-}
+
+
+def _words_of(kind: Any) -> tuple[str, ...]:
+    """Return the words of a setting that takes nothing else; none of another."""
+    kinds = [one for one in get_args(kind) if one is not type(None)] or [kind]
+    only = kind if get_origin(kind) is Literal else kinds[0] if len(kinds) == 1 else None
+    return get_args(only) if get_origin(only) is Literal else ()
+
+
+_CHOICES = {name: words for name, kind in get_type_hints(JobConfig).items() if (words := _words_of(kind))}
 CHOICES = {"silos": SPLITS, "trust": _TRUSTS, **_CHOICES}
 """Names that settings take."""
 

@@ -2,27 +2,45 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 
-from tacit.errors import DataError
-from tacit.fairness import FairLogisticRegression, FairnessSummary, pareto, summarise, violation
+from tacit.data import Categorical
+from tacit.errors import DataError, ParameterError
+from tacit.fairness import (
+    FairLogisticRegression,
+    FairnessSummary,
+    Groups,
+    PrivateFairLogisticRegression,
+    Standard,
+    declared_groups,
+    pareto,
+    summarise,
+    violation,
+)
+from tacit.federation import Plan
 from tacit.jobs.config import JobConfig
 from tacit.jobs.data import JobData, load_job_data, with_description
 from tacit.jobs.model import TrainedModel
+from tacit.jobs.terms import JobTerms
 from tacit.learning.model import FeatureMap, LinearModel
 from tacit.numerics import Array, IntArray
-from tacit.privacy import Guarantee, NonPrivate, guarantee
+from tacit.privacy import Guarantee, NonPrivate, Part, PrivacyBudget, guarantee
 
 __all__ = ["CURVE_WEIGHTS", "CurvePoint", "FairJob", "FairResult"]
 
 CURVE_WEIGHTS: Final = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 """Weights of the penalty that the curve of a run is drawn through."""
+
+_L2: Final = 1e-4
+_PARTS: Final = {"sensitive": Part.SENSITIVE, "record": Part.ALL}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +74,7 @@ class FairResult:
         fair: How fair the model is.
         unconstrained: The same of a model with weight 0.
         guarantees: One for each silo or for all; says so where nothing is claimed.
+        plan: What was asked of silos; None without privacy.
         curve: Points of other weights; without privacy, and in simulations.
         seconds: Training time.
     """
@@ -67,6 +86,7 @@ class FairResult:
     fair: FairnessSummary
     unconstrained: FairnessSummary | None
     guarantees: tuple[Guarantee, ...]
+    plan: Plan | None
     curve: tuple[CurvePoint, ...]
     seconds: float
 
@@ -106,22 +126,46 @@ class FairJob:
         self.data = load_job_data(self.config)
         if not self.data.classes:
             raise DataError("the label must be a class for a fair model, and it is a number.")
+        self._terms = JobTerms(self.config, self.data.facts)
         self._labels = np.asarray(self.data.classes, dtype=object)
         self._sensitive = pd.DataFrame(
             {name: pd.Series(values, dtype=object) for name, values in self.data.sensitive.items()}
         ).replace("", None)
 
-    def run(self, *, progress: Callable[[int, int], None] | None = None) -> FairResult:
+    @property
+    def ledger_part(self) -> Part | None:
+        """What a ledger that pays for the job must be about; None where nothing is claimed."""
+        return None if self.config.protect is None else _PARTS[self.config.protect]
+
+    @property
+    def budget(self) -> PrivacyBudget | None:
+        """What each silo may spend; None where nothing is claimed.
+
+        Raises:
+            ParameterError: No delta for so few records.
+        """
+        if self.config.protect is None:
+            return None
+        return PrivacyBudget(self.config.epsilon, self._terms.delta)
+
+    def run(
+        self, *, ledger: Path | None = None, progress: Callable[[int, int], None] | None = None
+    ) -> FairResult:
         """Train, with and without the penalty, and score by group.
 
         Args:
+            ledger: Folder or file that pays; None keeps no account.
             progress: Told how many models are trained, and how many there are.
 
         Raises:
-            ParameterError: No weight reaches the violation that the job asks for.
+            ParameterError: No weight reaches the violation that the job asks for, or the job does not fit.
             DataError: A record without a sensitive value, or a group without records of some label.
+            BudgetError: A ledger has less left than the job costs; nothing was spent.
+            LedgerError: A ledger is about other silos or neighbours; nothing was spent.
         """
-        total = 1 + len(CURVE_WEIGHTS)
+        # Of private records a curve, or the score of another model on them, would be one more release.
+        weights = CURVE_WEIGHTS if self.config.protect is None or self.data.public else ()
+        total = 1 + len(weights)
 
         def say(done: int, _: int = 0) -> None:
             if progress is not None:
@@ -129,20 +173,90 @@ class FairJob:
 
         say(0)
         start = time.perf_counter()
-        model = self._estimator(self.config.weight_of_fairness).fit(*self._train())
+        trained = self._trained() if self.config.protect is None else self._trained_in_private(ledger)
         seconds = time.perf_counter() - start
-        found = self._points(CURVE_WEIGHTS, lambda done, _: say(1 + done))
+        found = self._points(weights, lambda done, _: say(1 + done))
         return FairResult(
             job=self.config,
             data=self.data,
-            model=self._saved(model),
-            weight=float(model.weight_),
-            fair=self._summary(model),
-            unconstrained=found[0][1],
-            guarantees=(guarantee(NonPrivate(), 0.0, observer="whoever sees the model"),),
+            model=trained.saved,
+            weight=trained.weight,
+            fair=self._summary(trained.model),
+            unconstrained=found[0][1] if found else None,
+            guarantees=tuple(trained.guarantees),
+            plan=trained.plan,
             curve=_with_pareto([point for point, _ in found]),
             seconds=seconds,
         )
+
+    def _trained(self) -> _Trained:
+        """Train without privacy."""
+        model = self._estimator(self.config.weight_of_fairness).fit(*self._train())
+        nothing = guarantee(NonPrivate(), 0.0, observer="whoever sees the model")
+        return _Trained(model, self._saved(model, "none", nothing), float(model.weight_), [nothing], None)
+
+    def _trained_in_private(self, ledger: Path | None) -> _Trained:
+        """Train in rounds, with noise."""
+        job = self.config
+        if self.data.persons is not None:
+            raise ParameterError(
+                "person must be None for a fair model, which protects records, got a column: leave it out "
+                "of the description."
+            )
+        model = PrivateFairLogisticRegression(
+            fairness=self._notion,
+            weight=job.weight_of_fairness,
+            budget=self.budget,
+            protect=str(job.protect),
+            trust=job.trust,
+            groups=self._declared_groups(),
+            classes=[str(one) for one in self.data.classes],
+            bounds=(self.data.lower, self.data.upper) if job.protect == "record" else None,
+            l2=job.l2 or _L2,
+            rounds=100 if job.rounds == "auto" else job.rounds,
+            clip=None if job.clip is None else float(job.clip),
+            noise=job.noise,
+            random_state=job.seed,
+            ledger=ledger,
+            n_min=job.n_min,
+            colluding=job.colluding,
+        )
+        index = np.concatenate(self.data.train)
+        silos = np.repeat(np.array(self.data.silo_names, dtype=object), [len(one) for one in self.data.train])
+        if job.protect == "record":
+            # Whatever stands in a record, it is one: to leave out one without a label would tell of it.
+            y = np.full(len(index), "", dtype=object)
+            known = np.isfinite(self.data.y[index])
+            y[known] = self._labels[self.data.y[index][known].astype(np.int64)].astype(str)
+            X, sensitive = self.data.X[index], self._sensitive.iloc[index].reset_index(drop=True)
+        else:
+            silos = silos[np.isfinite(self.data.y[index])]
+            X, y, sensitive = self._part(index)
+        model.fit(X, y, sensitive_features=sensitive, silos=silos)
+        promises = self._terms.with_clauses(model.guarantees_, trained_with=0)
+        weakest = max(promises, key=lambda one: one.epsilon)
+        saved = self._saved(model, job.trust, weakest)
+        return _Trained(model, saved, job.weight_of_fairness, list(promises), model.plan_)
+
+    def _declared_groups(self) -> list[Any] | None:
+        """Return the groups that public knowledge names; None where a column has no description."""
+        if self.data.public:
+            known = [sorted(set(values.tolist())) for values in self.data.sensitive.values()]
+        else:
+            tables = self.data.tables
+            described = {} if tables is None else tables.described(self.config.columns).columns
+            known = []
+            for name in self.data.sensitive:
+                column = described.get(name)
+                if not isinstance(column, Categorical):
+                    return None
+                known.append([str(one) for one in column.categories])
+        return known[0] if len(known) == 1 else list(itertools.product(*known))
+
+    @property
+    def _notion(self) -> str:
+        """Name of the notion."""
+        return self.config.fairness or "demographic-parity"
 
     def curve(
         self, weights: Sequence[float], *, progress: Callable[[int, int], None] | None = None
@@ -169,9 +283,10 @@ class FairJob:
     def _estimator(self, weight: float, *, search: bool = True) -> FairLogisticRegression:
         """Return the estimator of the job at another weight."""
         return FairLogisticRegression(
-            fairness=self.config.fairness or "demographic-parity",
+            fairness=self._notion,
             weight=weight,
             max_violation=self.config.max_violation if search else None,
+            l2=self.config.l2 or _L2,
             random_state=self.config.seed,
         )
 
@@ -188,18 +303,26 @@ class FairJob:
         X = np.nan_to_num(self.data.X[good], nan=0.0)
         return X, self._labels[codes].astype(str), self._sensitive.iloc[good].reset_index(drop=True)
 
-    def _summary(self, model: FairLogisticRegression) -> FairnessSummary:
+    def _summary(self, model: Any) -> FairnessSummary:
         """Return how fair a model is on the held-out records."""
+        X, y, groups = self._held_out()
+        return summarise(y, model.predict(X), groups, classes=list(model.classes_))
+
+    def _held_out(self) -> tuple[Array, Array, Groups]:
+        """Return the held-out records that have a label; where groups are private, some may have none."""
         X, y, sensitive = self._part(self.data.test)
-        return summarise(y, model.predict(X), sensitive, classes=list(model.classes_))
+        declared = None if self.config.protect is None else self._declared_groups()
+        if declared is not None:
+            return X, y, declared_groups(sensitive, declared)
+        return X, y, Groups.of(sensitive, missing=self.config.protect is not None)
 
     def _point(self, weight: float, model: FairLogisticRegression) -> tuple[CurvePoint, FairnessSummary]:
         """Return a point of the curve."""
-        X, y, sensitive = self._part(self.data.test)
+        X, y, groups = self._held_out()
         found = self._summary(model)
-        notion = self.config.fairness or "demographic-parity"
+        notion = self._notion
         soft = violation(
-            model.predict_proba(X), sensitive, fairness=notion, labels=y, classes=list(model.classes_)
+            model.predict_proba(X), groups, fairness=notion, labels=y, classes=list(model.classes_)
         )
         point = CurvePoint(
             weight=weight,
@@ -210,24 +333,38 @@ class FairJob:
         )
         return point, found
 
-    def _saved(self, model: FairLogisticRegression) -> TrainedModel:
+    def _saved(self, model: Any, trust: str, promise: Guarantee) -> TrainedModel:
         """Return the model as people use it, of features as they come."""
-        scale = model.scaling_
-        coef = model.coef_ / scale.scale
-        constant = model.intercept_ - coef @ scale.shift
-        if len(model.classes_) == 2:
-            constant = constant - model.threshold_
         known = [str(one) for one in self.data.classes]
         classes = np.array([self.data.classes[known.index(one)] for one in model.classes_], dtype=object)
-        linear = _within_bounds(coef, constant, classes, lower=self.data.lower, upper=self.data.upper)
+        if isinstance(model.scaling_, Standard):
+            coef = model.coef_ / model.scaling_.scale
+            constant = model.intercept_ - coef @ model.scaling_.shift
+            if len(model.classes_) == 2:
+                constant = constant - model.threshold_
+            linear = _within_bounds(coef, constant, classes, lower=self.data.lower, upper=self.data.upper)
+        else:  # rows of one length, by public bounds
+            weights = np.vstack([model.coef_.T, model.intercept_[None, :]])
+            linear = LinearModel(features=model.scaling_.features, w=weights.ravel(), classes=classes)
         return TrainedModel(
             linear=linear,
             feature_names=self.data.feature_names,
             columns=self.data.columns,
             run=self.config.run,
-            trust="none",
-            privacy=str(model.guarantee_),
+            trust=trust,
+            privacy=str(promise),
         )
+
+
+@dataclass(frozen=True)
+class _Trained:
+    """One model with what is claimed of it."""
+
+    model: Any
+    saved: TrainedModel
+    weight: float
+    guarantees: list[Guarantee]
+    plan: Plan | None
 
 
 def _within_bounds(

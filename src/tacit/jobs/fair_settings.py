@@ -12,6 +12,7 @@ __all__ = ["FairSettings"]
 
 _PLAIN: Final = ("task", "loss", "algorithm", "batch", "sampling", "local_steps", "mu", "options", "moment")
 _PENALTIES: Final = ("l1", "group_lasso", "domain", "weights", "participants", "person", "public")
+_PRIVATE: Final = ("trust", "epsilon", "delta", "rounds", "clip", "noise", "n_min", "colluding", "ledger")
 
 
 class FairSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -72,9 +73,27 @@ class FairSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
                 raise ParameterError(
                     "fairness_weight and max_violation exclude each other: the second searches the first."
                 )
-        for name in self.unfit:
+        for name in (*self.unfit, "recover", "neighbours"):
             if (value := getattr(self, name)) != defaults[name]:
                 raise ParameterError(
                     f"{name} is not for a fair model, which is a logistic regression with its own training, "
                     f"got {value!r}."
                 )
+        if self.protect is None:
+            for name in _PRIVATE:
+                if (value := getattr(self, name)) != defaults[name] and (name, value) != ("trust", "none"):
+                    raise ParameterError(
+                        f"{name} says what privacy costs, got {value!r} without protect: 'sensitive', the "
+                        "sensitive columns alone, or 'record', whole records."
+                    )
+            return
+        if self.max_violation is not None:
+            raise ParameterError(
+                "max_violation must be None with protect: a search by the records would be a release of its "
+                f"own; give fairness_weight, got {self.max_violation!r}."
+            )
+        trust, clip = getattr(self, "trust", None), getattr(self, "clip", None)
+        if trust in ("all", "none"):
+            raise ParameterError(f"trust must be one trust model with protect, got {trust!r}.")
+        if isinstance(clip, str):
+            raise ParameterError(f"clip must be a number for a fair model, got {clip!r}.")

@@ -39,7 +39,7 @@ from tacit.learning.task import Task, array_of, warned_clause
 from tacit.learning.training import Trained, silos_for, train
 from tacit.ledger import Accounts, Ledger, new_run
 from tacit.means import LARGEST_RADIUS, SMALLEST_RADIUS, MomentBound, balanced_clip
-from tacit.numerics import Array
+from tacit.numerics import Array, IntArray
 from tacit.privacy import (
     Gaussian,
     Guarantee,
@@ -59,6 +59,7 @@ __all__ = [
     "check_noise_kind",
     "clipping_bound",
     "shows_only_the_end",
+    "silo_codes",
     "stated_clip",
     "with_notes",
 ]
@@ -176,10 +177,10 @@ class Request:
             BudgetError: The ledger has less left; nothing was spent.
             LedgerError: The ledger is of other neighbours or silos, or cannot be used.
         """
-        check_noise_kind(self.noise, self.trust, self.algorithm)
-        place = self._place(ledger)
+        self.check_noise()
+        place = self.place(ledger)
         names, units = _split(task.features(X), y, silos=silos, persons=persons)
-        seed, noise, notes = self._randomness()
+        seed, noise, notes = self.randomness()
         if persons is not None and len(names) > 1:
             notes.append("no person has records in two silos")
         unit = Unit.RECORD if persons is None else Unit.PERSON
@@ -214,7 +215,11 @@ class Request:
 
         return train(silos_for(settings, units, names=names, seed=seed), settings, begin=begin), notes
 
-    def _place(self, ledger: Any) -> Path | None:
+    def check_noise(self) -> None:
+        """Refuse to name a noise where there is but one kind."""
+        check_noise_kind(self.noise, self.trust, self.algorithm)
+
+    def place(self, ledger: Any) -> Path | None:
         """Return where the ledger lies that a run is charged to."""
         if ledger is None:
             return None
@@ -326,7 +331,7 @@ class Request:
         whole = isinstance(objective, LinearObjective) and objective.loss.clips_to_another
         return 1.0 if whole else choice.share
 
-    def _randomness(self) -> tuple[int | None, str, list[str]]:
+    def randomness(self) -> tuple[int | None, str, list[str]]:
         """Return the seed, the kind of noise, and what the statement must say about it."""
         if self.random_state is not None:
             seed = int(check_random_state(self.random_state).randint(2**31))
@@ -439,19 +444,38 @@ def with_notes(guarantees: list[Guarantee], notes: list[str]) -> list[Guarantee]
 def _split(rows: Array, y: Array, *, silos: Any, persons: Any) -> tuple[list[str], list[Records | Grouped]]:
     """Return the names of the silos and the units of each."""
     n = len(rows)
-    where = np.zeros(n, dtype=np.int64) if silos is None else array_of(silos)
+    names, codes = silo_codes(silos, n)
     whose = None if persons is None else array_of(persons)
-    for name, given in (("silos", where), ("persons", whose)):
-        if given is not None and given.shape != (n,):
-            raise DataError(f"{name} must have one entry per record ({n}), got shape {given.shape}.")
-    # Each id by itself: of 19-digit numbers and one 1.5, an array of floats would make one id.
-    where = texts(pd.Series(where)) if where.dtype == object else where
+    _check_ids("persons", whose, n)
     if whose is not None and whose.dtype.kind in "OSTU":  # as of a table: a blank makes nobody another person
         whose = person_ids(pd.Series(whose))
-    names, codes = np.unique(where, return_inverse=True)
     units: list[Records | Grouped] = []
     for k in range(len(names)):
         held = codes == k
         records = Records.of(rows[held], y[held])
         units.append(records if whose is None else Grouped.of(records, whose[held]))
-    return [str(name) for name in names], units
+    return names, units
+
+
+def silo_codes(silos: Any, n: int) -> tuple[list[str], IntArray]:
+    """Return the names of silos, and which of them holds each of n records, shape (n,).
+
+    Args:
+        silos: Silo of each record, shape (n,); None: all of them are in one silo.
+        n: Number of records.
+
+    Raises:
+        DataError: Another shape.
+    """
+    where = np.zeros(n, dtype=np.int64) if silos is None else array_of(silos)
+    _check_ids("silos", where, n)
+    # Each id by itself: of 19-digit numbers and one 1.5, an array of floats would make one id.
+    where = texts(pd.Series(where)) if where.dtype == object else where
+    names, codes = np.unique(where, return_inverse=True)
+    return [str(name) for name in names], codes
+
+
+def _check_ids(name: str, given: Array | None, n: int) -> None:
+    """Refuse ids that are not one for each record."""
+    if given is not None and given.shape != (n,):
+        raise DataError(f"{name} must have one entry per record ({n}), got shape {given.shape}.")

@@ -17,6 +17,7 @@ from tacit.federation import (
     Full,
     Plan,
     Poisson,
+    least_multiplier,
     with_honest,
     with_widths,
 )
@@ -34,7 +35,7 @@ from tacit.learning.quorum import asked_silos, least_arrivals
 from tacit.learning.round_errors import errors_of, multiplier_of
 from tacit.learning.settings import NOISES, Settings
 from tacit.numerics import Composite, ElasticNet, L2Ball, Regularizer, Zero
-from tacit.privacy import Gaussian, Neighbours, Relation, TrustModel, calibrate, meets
+from tacit.privacy import Gaussian, Neighbours, Relation, TrustModel, calibrate
 
 __all__ = ["PlannedMean", "Prepared", "at_clip", "choose_rounds", "penalised", "prepare"]
 
@@ -360,27 +361,11 @@ def _least_multiplier(settings: Settings, sizes: Sequence[int], rounds: int) -> 
     """Return the least noise multiplier that meets the budget in every silo; 0 without privacy."""
     if settings.trust is None or settings.budget is None:
         return 0.0
-    trust, budget = settings.trust, settings.budget
 
     def planned(multiplier: float) -> Plan:
         return _plan(settings, _problem(settings, sizes, multiplier, rounds), rounds, parties=len(sizes))
 
-    # Where silos add noise this is no silo's own price but at least each of them: the largest sampling rate
-    # and, for the rounding of sums, the records of all.
-    multiplier = calibrate(lambda z: planned(z).event(sizes, trust), budget)
-    if trust is TrustModel.CENTRAL:
-        return multiplier
-
-    def affordable(multiplier: float) -> bool:
-        plan = planned(multiplier)
-        own = dict.fromkeys(plan.event([n], trust) for n in dict.fromkeys(sizes))
-        return all(meets(event, budget) for event in own)
-
-    # A convolution errs on the safe side, but by how much differs from price to price.
-    margin = 1e-9
-    while not affordable(multiplier):
-        multiplier, margin = multiplier * (1 + margin), margin * 4
-    return multiplier
+    return least_multiplier(planned, sizes, settings.budget)
 
 
 def _rough_multiplier(settings: Settings, sizes: Sequence[int], rounds: int) -> float:

@@ -6,12 +6,12 @@ import os
 from pathlib import Path
 from typing import Final
 
-__all__ = ["beside", "replace_private"]
+__all__ = ["replace_private", "unfinished_file"]
 
 _FILE: Final = 0o600
 
 
-def beside(path: Path) -> Path:
+def unfinished_file(path: Path) -> Path:
     """Return where a file is written before it takes the place of another one."""
     return path.with_name(f"{path.name}.new")
 
@@ -22,7 +22,7 @@ def replace_private(path: Path, data: bytes) -> None:
     Raises:
         OSError: It cannot be written; what was there is there.
     """
-    new = beside(path)
+    new = unfinished_file(path)
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _FILE), "wb") as file:
         file.write(data)
         file.flush()

@@ -17,6 +17,7 @@ from tacit.means.gaussian_reports import ShuffledGaussianMean
 from tacit.means.hadamard import HadamardMean
 from tacit.means.heavy_tailed import BalancedMean, balanced_mean, error_under_moment
 from tacit.means.hemisphere import HemisphereMean
+from tacit.means.items import ItemMean
 from tacit.means.local_laplace import LocalLaplaceMean
 from tacit.means.lp import lp_mean
 from tacit.means.message import HEADER_BYTES, LARGEST_RADIUS, SMALLEST_RADIUS, Message, Round
@@ -92,6 +93,7 @@ Estimator = (
     | BitplaneMean
     | HadamardMean
     | HemisphereMean
+    | ItemMean
     | LocalLaplaceMean
     | PrivUnitGMean
     | PrivUnitMean
@@ -133,6 +135,7 @@ __all__ = [
     "HadamardMean",
     "HemisphereMean",
     "Induced",
+    "ItemMean",
     "LaplaceNoise",
     "LocalLaplaceMean",
     "MeanEstimator",

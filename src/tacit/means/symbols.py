@@ -73,6 +73,7 @@ class Symbols:
         counted: Maps counts of all symbols, shape (sum of alphabets,), and the number of reports to an
             unbiased estimate of the sum of the rows, shape (dim,).
         worst: Largest error of the report on one row of the unit ball, of n.
+        law: Name of the law of a symbol in `tacit.privacy.shuffling.RANDOMIZERS`.
     """
 
     ball: Ball
@@ -82,8 +83,8 @@ class Symbols:
     drawn: Callable[[Array, Round, np.random.Generator], IntArray]
     counted: Callable[[IntArray, int, Round], Array]
     worst: Callable[[int], Error]
+    law: str = "2rr"
 
-    law = "2rr"
     exact = True
 
     @property
@@ -180,6 +181,8 @@ def symbols(
     drawn: Callable[[Array, Round, np.random.Generator], IntArray],
     counted: Callable[[IntArray, int, Round], Array],
     worst: Callable[[int], Error],
+    *,
+    law: str = "2rr",
 ) -> Symbols:
     """Return the randomizer of an estimator whose reports are symbols; see `Symbols`."""
     return Symbols(
@@ -190,4 +193,5 @@ def symbols(
         drawn=drawn,
         counted=counted,
         worst=worst,
+        law=law,
     )

@@ -1,7 +1,7 @@
 """What one party does: exact integer noise, randomised response, reports on the sphere."""
 
 from tacit.mechanisms.bernoulli import sample_bernoulli_exp
-from tacit.mechanisms.binomial import sample_fair_binomial
+from tacit.mechanisms.binomial import sample_binomial, sample_fair_binomial
 from tacit.mechanisms.continuous import sample_gamma_length, sample_gaussian, sample_laplace
 from tacit.mechanisms.correlated import CorrelatedSums, Past, correlated_noise
 from tacit.mechanisms.discrete_gaussian import (
@@ -77,6 +77,7 @@ __all__ = [
     "lie_threshold",
     "randomize_bits",
     "sample_bernoulli_exp",
+    "sample_binomial",
     "sample_discrete_gaussian",
     "sample_discrete_laplace",
     "sample_exponential",

@@ -56,6 +56,11 @@ KINDS: dict[str, frozenset[str]] = {
         | {"heavy_hitters", "confidence", "epsilon", "delta", "trust", "unit", "simulated", "guarantee"}
         | {"epsilon_alone", "guarantee_alone"}
     ),
+    "frequencies tables": frozenset(
+        {"table", "columns", "n", "answering", "tables", "bits_per_client", "random_bits_per_client"}
+        | {"confidence", "epsilon", "delta", "trust", "unit", "simulated", "guarantee"}
+        | {"epsilon_alone", "guarantee_alone"}
+    ),
     "vote release": frozenset(
         {"out", "queries", "teachers", "method", "epsilon", "delta", "simulated", "guarantee"}
     ),
@@ -261,7 +266,16 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 _RELEASES = frozenset(
-    {"train", "mean", "frequencies", "frequencies levels", "frequencies large", "vote release", "bandit run"}
+    {
+        "train",
+        "mean",
+        "frequencies",
+        "frequencies levels",
+        "frequencies large",
+        "frequencies tables",
+        "vote release",
+        "bandit run",
+    }
 )
 """Kinds that say what left, not what something would cost."""
 COMMON = tuple(name for name in Statement.__struct_fields__ if name not in ("kind", "guarantees", "answer"))

@@ -111,8 +111,7 @@ def simulation_page(
     """
     trust = _trust_of(plan)
     regrets = np.array([run.regret for run in found])
-    free = float(np.mean([run.regret for run in without]))
-    error = f"± {regrets.std(ddof=1) / math.sqrt(len(found)):,.0f}, " if len(found) > 1 else ""
+    free = np.array([run.regret for run in without])
     k, d = plan.actions.shape
     figures = [
         PageFigure(
@@ -121,7 +120,12 @@ def simulation_page(
                 draw_regret(found, without, trust=trust), "Regret against rounds, with and without privacy."
             ),
             caption="What was lost against always playing the best action, by the true means. "
-            + ("Bands are two standard errors of the mean to each side. " if len(found) > 1 else "")
+            + (
+                "Bands are two standard errors to each side; both lines are of the same worlds, so "
+                "that their distance is known better. "
+                if len(found) > 1
+                else ""
+            )
             + "The flatter, the less is lost from here on.",
         ),
         PageFigure(
@@ -136,20 +140,24 @@ def simulation_page(
             caption="The radius of each batch, on a logarithmic scale. Noise widens it, most where few play.",
         ),
     ]
-    tiles = (
-        Tile(
-            label="regret",
-            value=_compact(float(regrets.mean())),
-            note=f"{error}{_compact(free)} without privacy",
-        ),
+    tiles = [Tile(label="regret", value=_compact(float(regrets.mean())), note=_spread(regrets))]
+    if plan.privacy.private:
+        more = regrets - free
+        tiles.append(
+            Tile(
+                label="without privacy",
+                value=_compact(float(free.mean())),
+                note=f"{_compact(float(more.mean()))} less, {_spread(more)}",
+            )
+        )
+    tiles += [
         *price_tiles(found[0].guarantees[0]),
-        Tile(label="rounds", value=_compact(plan.horizon), note="one client each"),
         Tile(
             label="best action kept",
             value=f"{sum(run.survived for run in found)} of {len(found)}",
             note="run" if len(found) == 1 else "runs",
         ),
-    )
+    ]
     return _page(
         plan,
         found[0].guarantees,
@@ -268,6 +276,14 @@ def _page(
         limits=_LIMITS,
         check=check,
     )
+
+
+def _spread(regrets: Array) -> str:
+    """Say how well the mean of runs is known."""
+    if len(regrets) == 1:
+        return "in one world"
+    error = float(regrets.std(ddof=1)) / math.sqrt(len(regrets))
+    return f"± {_compact(error)} (standard error)"
 
 
 def _series(

@@ -14,7 +14,7 @@ from tacit.errors import printable
 from tacit.fairness import FairnessSummary
 from tacit.jobs import MODEL_FILE, FairResult
 from tacit.privacy import NonPrivate, Unit
-from tacit.privacy.run_clauses import OPEN
+from tacit.privacy.run_clauses import OPEN, SCORED, SIMULATED
 from tacit.privacy.statement import About, DataFacts, OpenModel, Statement, digest_of
 from tacit.reports.fair_plots import curve_svg, rates_svg
 from tacit.reports.html import template
@@ -83,6 +83,9 @@ def write_fair_run(result: FairResult, folder: RunFolder) -> Path:
         _json(path / FAIR_FIGURES_FILE, figures)
         result.model.save(path / MODEL_FILE)
         files = [path / MODEL_FILE]
+        if result.plan is not None:
+            files.append(path / "plan.toml")
+            files[-1].write_text(result.plan.to_toml(), encoding="utf-8")
         if result.data.description is not None:
             files.append(path / "columns.toml")
             files[-1].write_bytes(result.data.description)
@@ -120,7 +123,7 @@ def fair_statement(result: FairResult, *, run: str, created: datetime, files: li
             sizes=dict(zip(data.silo_names, sizes, strict=True)),
             read_off=tuple(map(printable, data.read_off)),
         ),
-        notes=tuple(map(printable, data.notes)),
+        notes=tuple(map(printable, _notes(result))),
         digests={file.name: digest_of(file) for file in files},
     )
 
@@ -128,6 +131,14 @@ def fair_statement(result: FairResult, *, run: str, created: datetime, files: li
 def _private(result: FairResult) -> bool:
     """Return whether anything is claimed."""
     return not isinstance(result.guarantee.event, NonPrivate)
+
+
+def _notes(result: FairResult) -> list[str]:
+    """Return what must be known besides the guarantees, as whole sentences."""
+    notes = list(result.data.notes)
+    if _private(result) and any(one.simulated for one in result.guarantees):
+        notes.append(SIMULATED)
+    return notes if result.data.public else [*notes, SCORED]
 
 
 def _summary(found: FairnessSummary) -> dict[str, Any]:

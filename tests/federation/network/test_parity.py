@@ -56,7 +56,12 @@ OBJECTIVE = LinearObjective(loss=Logistic(), features=D, feature_norm=1.0)
 BUDGET = PrivacyBudget(4.0, 1e-4)
 ROUNDS = {"multistage": 30, "output-perturbation": 1, "objective-perturbation": 1}
 NO_PENALTY = ("sufficient-statistics", "sign-vote", "output-perturbation", "objective-perturbation", "local")
-CASES = [(name, trust) for name in ALGORITHMS for trust in (*about(name).trusts, "none")]
+# Without noise all rounds are answered as under local trust: every third algorithm tells.
+CASES = [
+    (name, trust)
+    for which, name in enumerate(ALGORITHMS)
+    for trust in (*about(name).trusts, *(["none"] if which % 3 == 0 else []))
+]
 
 
 def records(k: int) -> Records:

@@ -83,7 +83,7 @@ def plan_under(trust: str, rounds: int) -> Plan:
 @pytest.mark.parametrize(
     ("trust", "rounds"),
     [
-        ("local", 60),
+        ("local", 40),
         ("shuffle", 25),
         pytest.param("local", 200, marks=pytest.mark.slow),
         pytest.param("shuffle", 200, marks=pytest.mark.slow),

@@ -198,7 +198,7 @@ def _observers(found: Statement) -> tuple[str, ...]:
             colluding = check_count("colluding at the top", answer["colluding"], low=0)
             views = (False, True)
             return tuple(observer_of_means(trust, unit, colluding=colluding, alone=one) for one in views)
-        case "frequencies" | "frequencies large":
+        case "frequencies" | "frequencies large" | "frequencies tables":
             return frequency_observers(found)
         case "frequencies levels":
             return level_observers(found)
@@ -224,7 +224,7 @@ def _trusts(found: Statement) -> tuple[str, ...]:
         case "mean" | "account calibrate":
             trust: str = found.answer["trust"]
             return (trust, trust) if found.kind == "mean" and trust == "aggregate" else (trust,)
-        case "frequencies" | "frequencies large":
+        case "frequencies" | "frequencies large" | "frequencies tables":
             return frequency_trusts(found)
         case "frequencies levels":
             return ("local",) * len(found.guarantees)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tacit.frequencies import FrequencyOracle, NoisyHistogram, SummedHistogram
     from tacit.privacy.statement import Statement
 
-__all__ = ["check_frequencies", "check_shares", "observers", "trusts"]
+__all__ = ["check_frequencies", "check_intervals", "check_shares", "observers", "trusts"]
 
 _ALONE: Final = frozenset({"epsilon_alone", "guarantee_alone"})
 _TABLES: Final = frozenset({"tables", "colluding"})
@@ -74,6 +74,7 @@ def check_frequencies(found: Statement) -> None:
         if note not in found.notes:
             raise VerificationError(f"the statement leaves out a note that its facts ask for: {note}")
     _check_numbers(answer, k)
+    check_intervals(_mechanism(found, n, k), answer["intervals"], n, confidence)
 
 
 def _check_mechanism(found: Statement, n: int, k: int) -> None:
@@ -178,6 +179,32 @@ def _check_projection(shares: dict[str, float], projection: str) -> None:
     total = math.fsum(shares.values())
     if projection in ("sum", "clip-normalize", "simplex") and abs(total - 1) > 1e-6:
         raise VerificationError(f"estimates that were made consistent ({projection}) must add up to 1.")
+
+
+def check_intervals(
+    oracle: FrequencyOracle | NoisyHistogram | SummedHistogram, intervals: Any, n: int, confidence: float
+) -> None:
+    """Refuse intervals that the mechanism never returns, such as narrower ones.
+
+    Of mechanisms whose intervals are those of a count; those of noise on counts have one width, unless an end
+    is cut off.
+    """
+    import numpy as np
+
+    from tacit.frequencies import FrequencyOracle, NoisyHistogram
+
+    ends = np.array(list(intervals.values()), dtype=np.float64)
+    if isinstance(oracle, NoisyHistogram):
+        whole = oracle.band(np.full(oracle.k, n // 2), n, confidence).intervals[0]
+        wide, uncut = ends[:, 1] - ends[:, 0], (ends[:, 0] > 0) & (ends[:, 1] < 1)
+        cut_off = whole[0] <= 0 or whole[1] >= 1
+        fits = bool(cut_off or np.all(np.abs(wide[uncut] - (whole[1] - whole[0])) <= 1e-9))
+    elif isinstance(oracle, FrequencyOracle):
+        fits = oracle.support is None or oracle.support.allows(ends, n, confidence)
+    else:
+        fits = True
+    if not fits:
+        raise VerificationError("the intervals at the top are not those of the mechanism: one was changed.")
 
 
 def check_shares(estimates: Any, intervals: Any, k: int, projection: str) -> None:

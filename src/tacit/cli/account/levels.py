@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tacit.cli.account.frequencies import check_shares
+from tacit.cli.account.frequencies import check_intervals, check_shares
 from tacit.cli.frequencies import facts_of_separate, notes_on_levels
 from tacit.errors import ParameterError, VerificationError, check_count, check_finite, check_probability
 
@@ -69,8 +69,9 @@ def _check_analysts(found: Statement, scheme: LevelledHadamard, n: int) -> None:
             raise VerificationError("what an analyst is told of its guarantee is not what it says.")
         if set(one["estimates"]) != values:
             raise VerificationError("analysts must estimate the frequencies of the same values.")
-        _check_same(one, {"rmse": (oracle.frequency_mse(n) / scheme.k) ** 0.5})
         check_shares(one["estimates"], one["intervals"], scheme.k, found.answer["projection"])
+        _check_same(one, {"rmse": (oracle.frequency_mse(n) / scheme.k) ** 0.5})
+        check_intervals(oracle, one["intervals"], n, found.answer["confidence"])
 
 
 def _scheme(answer: dict[str, Any]) -> LevelledHadamard:

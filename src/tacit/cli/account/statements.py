@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
 
-from tacit.cli.account import answers, central, frequencies, hidden, large, levels, mix, sampled, shuffled
+from tacit.cli.account import (
+    answers,
+    central,
+    frequencies,
+    hidden,
+    large,
+    levels,
+    marginals,
+    mix,
+    sampled,
+    shuffled,
+)
 from tacit.cli.account.beside import check_beside
 from tacit.cli.output import JsonFlag, print_foreign, print_json, print_line, print_text
 from tacit.errors import ParameterError, VerificationError
@@ -41,6 +52,7 @@ _CHECKS: Final[dict[str, Callable[[Statement], None]]] = {
     "frequencies": frequencies.check_frequencies,
     "frequencies levels": levels.check_levels,
     "frequencies large": large.check_large,
+    "frequencies tables": marginals.check_tables,
     "vote release": answers.check_votes,
     "bandit run": answers.check_bandit,
     "account shuffle": answers.check_alone,

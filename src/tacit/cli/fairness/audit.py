@@ -57,7 +57,7 @@ def audit(
     from tacit.fairness import Groups, summarise
 
     table = _read(data, [label, prediction, *sensitive])
-    groups = Groups.of(_sensitive(table, sensitive, data), missing=missing)
+    groups = Groups.of(_sensitive(table, sensitive), missing=missing)
     truth, said = (_labels(table, name, data) for name in (label, prediction))
     classes = sorted({*truth, *said})
     for one in advantaged or ():
@@ -145,20 +145,12 @@ def _labels(table: pd.DataFrame, name: str, path: Path) -> Any:
     return found
 
 
-def _sensitive(table: pd.DataFrame, names: list[str], path: Path) -> pd.DataFrame:
-    """Return sensitive columns; those that are all numbers are read as such, so that measures are refused."""
+def _sensitive(table: pd.DataFrame, names: list[str]) -> pd.DataFrame:
+    """Return sensitive columns as text, None where a cell says nothing."""
     import pandas as pd
 
     from tacit.data.cells import texts
 
-    columns = {}
-    for name in dict.fromkeys(names):
-        column = pd.Series(texts(table[name]), dtype=object).replace("", None)
-        numbers = pd.to_numeric(column, errors="coerce")
-        measured = numbers.notna().equals(column.notna()) and bool((numbers.dropna() % 1 != 0).any())
-        if measured:
-            raise DataError(
-                f"{path}: column {name!r} is continuous: cut it into groups first, such as by pandas.cut."
-            )
-        columns[name] = column
-    return pd.DataFrame(columns)
+    return pd.DataFrame(
+        {name: pd.Series(texts(table[name]), dtype=object) for name in dict.fromkeys(names)}
+    ).replace("", None)

@@ -11,7 +11,7 @@ import typer
 from tacit.cli.choices import OneOf
 from tacit.cli.fairness.train import curve_rows
 from tacit.cli.files import check_picture
-from tacit.cli.names import FAIRNESS
+from tacit.cli.names import JOB
 from tacit.cli.output import JsonFlag, print_json, print_table, print_text, print_whole, progress
 from tacit.errors import ParameterError
 
@@ -19,24 +19,10 @@ __all__ = ["curve"]
 
 
 def curve(
+    *,
     data: Annotated[
         list[str], typer.Option(help="Named data set, or tables; may be repeated.", show_default=False)
     ],
-    sensitive: Annotated[
-        list[str],
-        typer.Option(
-            help="Sensitive column; may be repeated, and each combination is then a group.",
-            show_default=False,
-        ),
-    ],
-    out: Annotated[Path, typer.Option(help="Picture to write: .png, .svg or .pdf.", show_default=False)],
-    fairness: Annotated[
-        str, typer.Option(click_type=OneOf(FAIRNESS), help="What a classifier must not do: {names}.")
-    ] = "demographic-parity",
-    at: Annotated[
-        str | None,
-        typer.Option(help="Weights of unfairness, with commas.", show_default="0,0.1,0.3,1,3,10,30"),
-    ] = None,
     label: Annotated[
         str | None,
         typer.Option(help="Label column of a table.", show_default="as the column description has it"),
@@ -48,7 +34,22 @@ def curve(
     test_fraction: Annotated[
         float, typer.Option(help="Share of the records that is held out for scoring.")
     ] = 0.2,
+    sensitive: Annotated[
+        list[str],
+        typer.Option(
+            help="Sensitive column; may be repeated, and each combination is then a group.",
+            show_default=False,
+        ),
+    ],
+    fairness: Annotated[
+        str, typer.Option(click_type=OneOf(JOB["fairness"]), help="What a classifier must not do: {names}.")
+    ] = "demographic-parity",
+    at: Annotated[
+        str | None,
+        typer.Option(help="Weights of unfairness, with commas.", show_default="0,0.1,0.3,1,3,10,30"),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of the choice of held-out records.")] = 0,
+    out: Annotated[Path, typer.Option(help="Picture to write: .png, .svg or .pdf.")] = Path("curve.png"),
     json: JsonFlag = False,
 ) -> None:
     """Train one model for each weight, and draw accuracy against violation on held-out records.

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit.cli.fairness.audit import show_summary
+from tacit.cli.ledger_place import ledger_place
 from tacit.cli.output import print_json, print_table, print_text, print_whole, progress
 from tacit.errors import ParameterError
 
@@ -29,10 +30,12 @@ def fair_train(job: JobConfig, *, dry_run: bool, json: bool) -> None:
     from tacit.reports import claim_folder, write_fair_run
 
     loaded = FairJob(job)
+    part = loaded.ledger_part
+    ledger = None if part is None else ledger_place(loaded.config, loaded.data, part=part.value)
     folder = claim_folder(loaded.config)
     try:
         with progress("training") as show:
-            result = loaded.run(progress=show)
+            result = loaded.run(ledger=ledger, progress=show)
         write_fair_run(result, folder)
     finally:
         folder.give_back()

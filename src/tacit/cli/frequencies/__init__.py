@@ -14,6 +14,7 @@ from tacit.cli.frequencies.flags import (
 )
 from tacit.cli.frequencies.large import facts_of_tree, notes_on_tree
 from tacit.cli.frequencies.levels import facts_of_separate, notes_on_levels
+from tacit.cli.frequencies.tables import notes_on_tables
 
 __all__ = [
     "NUMBERS",
@@ -29,5 +30,6 @@ __all__ = [
     "frequencies",
     "notes_on",
     "notes_on_levels",
+    "notes_on_tables",
     "notes_on_tree",
 ]

@@ -14,6 +14,7 @@ from tacit.cli.frequencies import answers, large, levels
 from tacit.cli.frequencies.columns import Domain, read_column
 from tacit.cli.frequencies.flags import FrequencyFlags, budget_of
 from tacit.cli.frequencies.large_domain import LargeDomain
+from tacit.cli.frequencies.tables import answer_tables
 from tacit.cli.output import print_json, progress
 from tacit.cli.paying import charged, paying_places
 from tacit.errors import check_count
@@ -38,6 +39,8 @@ def frequencies(flags: FrequencyFlags) -> None:
     where each table is a party. With --levels several analysts learn, each
     at an epsilon of its own, from one message of every record.
 
+    With several columns, tables of their combinations are estimated, which agree on what they share.
+
     With --heavy-hitters --domain 32 any text is a value, by 32 bits of a public hash; those that are found
     for certain are shown, and how frequent a value must be to be found. Missing cells count as other.
     """
@@ -48,6 +51,9 @@ def frequencies(flags: FrequencyFlags) -> None:
     from tacit.privacy.weak import warn_of_weak
     from tacit.randomness import secure, simulated
 
+    if len(flags.columns) > 1:
+        answer_tables(flags)
+        return
     tables = find_tables(flags.data)
     domain: Domain | LargeDomain
     if flags.bits is None:

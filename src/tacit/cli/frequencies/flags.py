@@ -12,7 +12,7 @@ import typer
 
 from tacit.cli.choices import OneOf
 from tacit.cli.files import check_picture
-from tacit.cli.names import FREQUENCY_MECHANISMS, PROJECTIONS
+from tacit.cli.names import FREQUENCY_MECHANISMS, PROJECTIONS, TABLE_KINDS
 from tacit.cli.output import JsonFlag
 from tacit.cli.pages import ReportFlag, check_page
 from tacit.errors import ParameterError, check_count, check_positive, check_probability
@@ -64,7 +64,21 @@ class FrequencyFlags:
     """Whose values are counted, of which domain, and what that may cost."""
 
     data: Annotated[list[str], typer.Option(help="Tables, a pattern or a folder, one row per record.")]
-    column: Annotated[str, typer.Option(help="Name of the column.")]
+    columns: Annotated[
+        list[str],
+        typer.Option("--column", help="Name of the column; several for tables: `--column a --column b`."),
+    ]
+    tables: Annotated[
+        str | None,
+        typer.Option(
+            click_type=OneOf(
+                TABLE_KINDS,
+                told={"joint": "one of all columns", "pairs": "of every pair", "singles": "of every column"},
+            ),
+            help="Which tables of several columns: {names}.",
+            show_default="joint or pairs, as has less error",
+        ),
+    ] = None
     epsilon: Annotated[
         float | None,
         typer.Option(
@@ -215,6 +229,35 @@ class FrequencyFlags:
             raise ParameterError(f"threshold is for --heavy-hitters, got {self.threshold!r} without it.")
         check_probability("miss", self.miss, low_open=True, high_open=True)
         self._check_large()
+        self._check_tables()
+
+    @property
+    def column(self) -> str:
+        """The one column, or the first of several."""
+        return self.columns[0]
+
+    def _check_tables(self) -> None:
+        """Refuse what is for one column beside several, and the other way round."""
+        if len(self.columns) == 1:
+            if self.tables is not None:
+                raise ParameterError(f"tables is for several columns, got {self.tables!r} with one.")
+            return
+        if len(set(self.columns)) < len(self.columns):
+            raise ParameterError(f"columns must be different ones, got {self.columns}.")
+        if self.trust == "aggregate":
+            raise ParameterError("trust must be local, shuffle or central for tables, got 'aggregate'.")
+        others = {
+            "levels": self.levels,
+            "domain": self.domain,
+            "heavy_hitters": self.heavy_hitters or None,
+            "max_random_bits": self.max_random_bits,
+            "max_message_bits": self.max_message_bits,
+            "projection": self.projection,
+            "plot": self.plot,
+        }
+        for name, given in others.items():
+            if given is not None:
+                raise ParameterError(f"{name} must not be given beside several columns, got {given!s:.80}.")
 
     @property
     def bits(self) -> int | None:

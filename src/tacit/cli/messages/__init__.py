@@ -1,0 +1,5 @@
+"""`tacit messages`."""
+
+from tacit.cli.messages.commands import app
+
+__all__ = ["app"]

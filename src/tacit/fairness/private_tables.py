@@ -1,0 +1,159 @@
+"""Post-processing under differential privacy: predictions are mixed by group, by a released table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import linprog
+
+from tacit.errors import DataError, ParameterError, check_positive, check_probability
+from tacit.means import AdditiveMean, DiscreteGaussianNoise, Round
+from tacit.numerics import Array, IntArray
+from tacit.privacy import (
+    Event,
+    Guarantee,
+    Neighbours,
+    Part,
+    PrivacyBudget,
+    Relation,
+    TrustModel,
+    Unit,
+    calibrate,
+    guarantee,
+)
+from tacit.randomness import is_secure
+
+__all__ = ["DPEqualizedOddsPostprocessor", "equalized_odds_mixture"]
+
+
+def equalized_odds_mixture(table: Array, slack: float) -> Array:
+    """Return how often each group's predictions should say yes, for the least error within a slack.
+
+    Args:
+        table: Shares or counts of prediction, label and group, shape (2, 2, k), >= 0; a cell that is 0
+            everywhere for a label counts as a uniform one.
+        slack: Largest difference of true, and of false, positive rates between two groups, in [0, 1].
+
+    Returns:
+        P(yes | prediction, group), shape (2, k).
+
+    Raises:
+        DataError: Another shape, or a negative or not finite entry.
+        ParameterError: A slack outside [0, 1].
+
+    Reference:
+        Hardt, Price and Srebro (2016), Section 3; Jagielski et al. (2019), Algorithm 1, for noisy tables.
+    """
+    check_probability("slack", slack)
+    table = np.asarray(table, dtype=np.float64)
+    if table.ndim != 3 or table.shape[:2] != (2, 2) or not (np.isfinite(table).all() and (table >= 0).all()):
+        raise DataError(f"table must be of shape (2, 2, k) with entries >= 0, got shape {table.shape}.")
+    k = table.shape[2]
+    totals = table.sum(axis=0)
+    # A label that a group lacks constrains nothing that is known.
+    given = np.where(totals > 0, table / np.where(totals > 0, totals, 1.0), 0.5)
+    # The variables are the chances of a yes, prediction by prediction, and within each the groups.
+    cost = (table[:, 0] - table[:, 1]).ravel()
+    bounds, rows = [], []
+    for label in (0, 1):
+        rates = np.zeros((k, 2, k))
+        rates[np.arange(k), :, np.arange(k)] = given[:, label].T
+        rows += [(rates[r] - rates[q]).ravel() for r in range(k) for q in range(k) if r != q]
+    bounds = [slack] * len(rows)
+    found = linprog(cost, A_ub=np.array(rows), b_ub=bounds, bounds=(0, 1), method="highs")
+    return np.asarray(np.clip(np.asarray(found.x), 0.0, 1.0).reshape(2, k))
+
+
+@dataclass
+class DPEqualizedOddsPostprocessor:
+    """Mixes binary predictions of any model by group, so that rates differ by about a slack at most.
+
+    The joint table of prediction, label and group is released once. Predictions and labels are public, as
+    with every other guarantee of a sensitive attribute alone. Groups are needed at prediction too.
+
+    Attributes:
+        budget: What the table may cost; delta > 0.
+        groups: Number of declared groups, >= 2.
+        slack: Of the rates that the released table says, in [0, 1].
+
+    Raises:
+        ParameterError: A value out of range.
+
+    Reference:
+        Jagielski et al. (2019), Algorithm 1, with Gaussian noise for one replaced attribute: two cells of the
+        table move by one.
+    """
+
+    budget: PrivacyBudget
+    groups: int = 2
+    slack: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_probability("slack", self.slack)
+        if self.groups < 2:
+            raise ParameterError(f"groups must be at least 2, got {self.groups!r}.")
+        check_positive("delta", self.budget.delta)
+
+    def mean(self, multiplier: float) -> AdditiveMean:
+        """Return how the table is released, with that noise over its sensitivity, sqrt(2)."""
+        return AdditiveMean(
+            dim=4 * self.groups,
+            noise=DiscreteGaussianNoise(multiplier),
+            trust=TrustModel.CENTRAL,
+            neighbours=Neighbours(Relation.REPLACE_ONE, Unit.RECORD, Part.SENSITIVE),
+            on_violation="clip",
+            acute=True,
+        )
+
+    def fit(
+        self, predictions: IntArray, labels: IntArray, groups: IntArray, *, rng: np.random.Generator
+    ) -> DPEqualizedOddsPostprocessor:
+        """Release the table and solve for the mixture.
+
+        Args:
+            predictions: 0 or 1, shape (n,).
+            labels: 0 or 1, shape (n,).
+            groups: Place of each record's group, shape (n,); any other number is no group.
+            rng: Of the noise; `tacit.randomness.secure()` in deployment.
+
+        Raises:
+            DataError: Arrays of other lengths, or predictions or labels that are neither 0 nor 1.
+            BudgetError: No noise meets the budget.
+        """
+        predictions, labels, groups = (np.asarray(each) for each in (predictions, labels, groups))
+        n = len(predictions)
+        if any(each.shape != (n,) for each in (predictions, labels, groups)):
+            raise DataError("predictions, labels and groups must have one entry per record.")
+        if not (np.isin(predictions, (0, 1)).all() and np.isin(labels, (0, 1)).all()):
+            raise DataError("predictions and labels must be 0 or 1.")
+        known = (groups >= 0) & (groups < self.groups)
+        rows = np.zeros((n, 2, 2, self.groups))
+        rows[np.flatnonzero(known), predictions[known], labels[known], groups[known]] = 1.0
+
+        def event(multiplier: float) -> Event:
+            return self.mean(multiplier).event(n, TrustModel.CENTRAL)
+
+        self.multiplier_ = calibrate(event, self.budget)
+        mean = self.mean(self.multiplier_)
+        asked = Round(number=0, n=n, parties=1, seed=0, radius=1.0)
+        noisy = np.asarray(mean.estimate(rows.reshape(n, -1), asked, rng=rng)).reshape(2, 2, self.groups)
+        self.table_ = np.maximum(noisy, 0.0)
+        self.chances_ = equalized_odds_mixture(self.table_, self.slack)
+        self.guarantee_: Guarantee = guarantee(
+            event(self.multiplier_),
+            self.budget.delta,
+            observer="whoever sees the mixture",
+            simulated=not is_secure(rng),
+        )
+        return self
+
+    def predict(self, predictions: IntArray, groups: IntArray, *, rng: np.random.Generator) -> IntArray:
+        """Return mixed predictions, shape (n,), drawn at random.
+
+        Args:
+            predictions: 0 or 1, shape (n,).
+            groups: Place of each record's group, shape (n,).
+            rng: Of the mixture.
+        """
+        return (rng.random(len(predictions)) < self.chances_[predictions, groups]).astype(np.int64)

@@ -1,0 +1,263 @@
+"""Fair training and `tacit fairness` from the outside: models, audits, curves, and mistakes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tacit.cli import main
+from tacit.jobs import load_model
+
+N = 3000
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a table in which one group has higher scores, with public bounds beside it."""
+    rng = np.random.default_rng(5)
+    s, t = rng.integers(0, 2, N), rng.integers(0, 3, N)
+    x = rng.standard_normal(N) + 1.2 * s
+    other = np.clip(rng.standard_normal(N), -4, 4)
+    frame = pd.DataFrame(
+        {
+            "score": np.clip(x, -4, 5),
+            "other": other,
+            "sex": np.where(s == 1, "m", "f"),
+            "town": np.array(["a", "b", "c"])[t],
+            "measured": rng.standard_normal(N),
+            "hired": np.where(x + 2 * other + rng.standard_normal(N) > 0.6, "yes", "no"),
+        }
+    )
+    path = tmp_path_factory.mktemp("fair") / "people.csv"
+    frame.to_csv(path, index=False)
+    path.with_suffix(".columns.toml").write_text(
+        "[columns]\nscore = {kind = 'numeric', lower = -4, upper = 5}\n"
+        "other = {kind = 'numeric', lower = -4, upper = 4}\n"
+        "measured = {kind = 'numeric', lower = -5, upper = 5}\n"
+        "town = {kind = 'categorical', categories = ['a', 'b', 'c']}\n"
+        "sex = {kind = 'categorical', categories = ['f', 'm']}\n"
+        "[label]\nkind = 'classes'\ncolumn = 'hired'\nclasses = ['no', 'yes']\n"
+    )
+    return path
+
+
+def said(capsys: pytest.CaptureFixture[str], *argv: str) -> dict[str, Any]:
+    """Return what a command prints as JSON."""
+    assert main([*argv, "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def refused(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    """Return the one line that a command is refused with."""
+    assert main([*argv]) in (2, 3)
+    return capsys.readouterr().err
+
+
+def test_a_fair_model_is_fairer_and_its_folder_can_be_used(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = said(capsys, "train", str(table), "--sensitive", "sex", "--fairness-weight", "10", "--name", "f")
+    assert found["violation"] < 0.5 * found["unconstrained_violation"]
+    assert found["accuracy"] > 0.6
+    assert found["unconstrained_accuracy"] >= found["accuracy"] - 0.02
+    assert next(point["weight"] for point in found["curve"]) == 0
+    folder = tmp_path / "runs/f"
+    assert "guarantee" not in found
+    assert main(["account", "verify", str(folder / "statement.json")]) == 0
+    assert "without privacy" in capsys.readouterr().out
+    # The saved model says what the numbers were about, and needs no sensitive column.
+    model = load_model(folder)
+    frame = pd.read_csv(table).drop(columns="sex")
+    labels = model.predict(frame)
+    assert set(labels) == {"no", "yes"}
+    page = (folder / "report.html").read_text()
+    assert "Fairness report" in page
+    assert page.count("<svg") == 2
+    assert main(["predict", str(folder), str(table), "--out", "scored.csv"]) == 0
+    capsys.readouterr()
+    audit = said(
+        capsys, "fairness", "audit", "--data", "scored.csv", "--label", "hired", "--sensitive", "sex",
+        "--prediction", "prediction",
+    )  # fmt: skip
+    assert abs(audit["violations"]["demographic-parity"]["gap"] - found["violation"]) < 0.1
+
+
+def test_a_violation_can_be_asked_for(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked = ("train", str(table), "--sensitive", "sex", "--fairness", "equalized-odds")
+    found = said(capsys, *asked, "--max-violation", "0.05")
+    assert found["fairness"] == "equalized-odds"
+    assert found["violation"] < 0.15
+    assert found["held_out"]["groups"][0]["group"] == "f"
+
+
+def test_combinations_of_columns_are_groups(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ("fairness", "audit", "--data", str(table), "--label", "hired", "--prediction", "hired")
+    found = said(capsys, *argv, "--sensitive", "sex", "--sensitive", "town")
+    assert len(found["groups"]) == 6
+    assert found["accuracy"] == 1
+    assert found["violations"]["equalized-odds"]["gap"] < 1e-12
+    assert main([*argv, "--sensitive", "sex"]) == 0
+    assert "demographic-parity" in capsys.readouterr().out
+
+
+def test_the_curve_is_drawn(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = said(
+        capsys,
+        "fairness",
+        "curve",
+        "--data",
+        str(table),
+        "--sensitive",
+        "sex",
+        "--at",
+        "0,3",
+        "--out",
+        "c.svg",
+    )
+    assert [point["weight"] for point in found["points"]] == [0, 3]
+    assert found["points"][1]["violation"] < found["points"][0]["violation"]
+    assert "<svg" in (tmp_path / "c.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (("--fairness", "equalized-odds"), "fairness needs a sensitive column"),
+        (("--fairness-weight", "2"), "fairness_weight needs a sensitive column"),
+        (("--protect", "record"), "protect needs a sensitive column"),
+        (("--sensitive", "sex", "--fairness-weight", "-1"), "fairness_weight must be a finite number >= 0"),
+        (("--sensitive", "sex", "--max-violation", "2"), "max_violation must be in [0, 1]"),
+        (("--sensitive", "sex", "--max-violation", ".1", "--fairness-weight", "1"), "exclude each other"),
+        (("--sensitive", "sex", "--sensitive", "sex"), "each column once"),
+        (("--sensitive", "sex", "--l1", "0.1"), "l1 is not for a fair model"),
+        (("--sensitive", "sex", "--algorithm", "spider"), "algorithm is not for a fair model"),
+        (("--sensitive", "sex", "--task", "regression"), "task is not for a fair model"),
+        (("--sensitive", "sx"), "sx"),
+        (("--sensitive", "sex", "--epsilon", "1"), "without protect"),
+        (("--sensitive", "sex", "--trust", "central"), "without protect"),
+        (("--sensitive", "sex", "--protect", "record", "--trust", "all"), "trust must be one trust model"),
+        (
+            ("--sensitive", "sex", "--protect", "record", "--max-violation", ".1"),
+            "max_violation must be None",
+        ),
+        (("--sensitive", "sex", "--protect", "record", "--clip", "auto"), "clip must be a number"),
+        (("--sensitive", "measured"), "continuous"),
+        (("--sensitive", "sex", "--dry-run"), "dry_run is not for a fair model"),
+    ],
+)
+def test_mistakes_are_one_line_and_leave_nothing(
+    argv: tuple[str, ...],
+    message: str,
+    table: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert message in refused(capsys, "train", str(table), *argv)
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (("--sensitive", "measured", "--prediction", "hired"), "is continuous"),
+        (("--sensitive", "nobody", "--prediction", "hired"), "nobody"),
+        (
+            ("--sensitive", "sex", "--prediction", "hired", "--advantaged", "maybe"),
+            "advantaged must be",
+        ),
+        (("--sensitive", "sex", "--prediction", "hired", "--min-count", "0"), "min_count must be"),
+    ],
+)
+def test_an_audit_refuses_what_it_cannot_say(
+    argv: tuple[str, ...], message: str, table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert message in refused(capsys, "fairness", "audit", "--data", str(table), "--label", "hired", *argv)
+
+
+def test_weights_of_a_curve_are_numbers(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ("fairness", "curve", "--data", str(table), "--sensitive", "sex", "--at")
+    for wrong in ("a", "-1", "", "0,nan"):
+        assert "at must be numbers >= 0" in refused(capsys, *argv, wrong)
+
+
+@pytest.mark.parametrize("protect", ["sensitive", "record"])
+def test_a_private_run_is_paid_once_and_its_statement_holds(
+    protect: str,
+    table: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    part = "sensitive" if protect == "sensitive" else "all"
+    argv = ["ledger", "create", "led", "--epsilon", "3", "--delta", "1e-5", "--part", part]
+    assert main([*argv, "--silos-from", str(table)]) == 0
+    asked = [
+        "train",
+        str(table),
+        "--sensitive",
+        "sex",
+        "--protect",
+        protect,
+        "--epsilon",
+        "2",
+        "--ledger",
+        "led",
+    ]
+    capsys.readouterr()
+    found = said(capsys, *asked)
+    assert (found["protect"], found["epsilon"], found["simulated"]) == (protect, 2.0, False)
+    assert ("sensitive attributes" in found["guarantee"]) is (protect == "sensitive")
+    # Of private records, another model on them or a curve would be one more release.
+    assert found["curve"] == []
+    assert found["unconstrained_accuracy"] is None
+    folder = Path(found["folder"])
+    assert main(["account", "verify", str(folder / "statement.json")]) == 0
+    assert "verified: 1 guarantee" in capsys.readouterr().out
+    statement = json.loads((folder / "statement.json").read_text())
+    statement["guarantees"][0]["epsilon"] = 1.0
+    (folder / "statement.json").write_text(json.dumps(statement))
+    assert main(["account", "verify", str(folder / "statement.json")]) == 1
+    assert main(asked) == 4
+    assert "nothing was spent" in capsys.readouterr().err
+    other = "record" if protect == "sensitive" else "sensitive"
+    assert main([*asked[:5], other, *asked[6:]]) == 5
+    assert "the plan about" in capsys.readouterr().err
+
+
+def test_two_tables_of_one_record_apart_leave_the_same_but_for_noise(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cell that is no group, no label or no number changes no count, no error and no other record."""
+    monkeypatch.chdir(tmp_path)
+    frame = pd.read_csv(table, dtype=str)
+    plans = []
+    for k, (column, cell) in enumerate(
+        [("sex", "f"), ("sex", ""), ("sex", "x" * 50), ("hired", "?"), ("score", "?")]
+    ):
+        at = slice(0, 40)  # of which some are held out
+        frame.loc[at, "sex"], frame.loc[at, "hired"], frame.loc[at, "score"] = "f", "no", "0"
+        frame.loc[at, column] = cell
+        (tmp_path / "people.csv").write_text(frame.to_csv(index=False))
+        (tmp_path / "people.columns.toml").write_text(table.with_suffix(".columns.toml").read_text())
+        asked = ("train", "people.csv", "--sensitive", "sex", "--protect", "record", "--epsilon", "2")
+        found = said(capsys, *asked, "--name", f"r{k}", "--seed", "1")
+        plans.append((tmp_path / f"runs/r{k}/plan.toml").read_text())
+        sizes = json.loads((tmp_path / f"runs/r{k}/statement.json").read_text())["data"]["sizes"]
+        assert (found["epsilon"], sizes) == (2.0, {"people": 2400})
+    assert len(set(plans)) == 1

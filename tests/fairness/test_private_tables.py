@@ -1,0 +1,86 @@
+"""Post-processing by a released table: the linear program, its noise, and what one attribute moves."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+
+from tacit.errors import DataError, ParameterError
+from tacit.fairness import DPEqualizedOddsPostprocessor, equalized_odds_mixture, equalized_odds_violation
+from tacit.means import Round
+from tacit.numerics import Array
+from tacit.privacy import Gaussian, Part, PrivacyBudget, delta_of, neighbours_of
+from tacit.randomness import simulated
+
+
+def error_and_rates(table: Array, chances: Array) -> tuple[float, Array]:
+    shares = table / table.sum()
+    yes = shares * chances[:, None, :]
+    error = float(yes[:, 0].sum() + (shares[:, 1] - yes[:, 1]).sum())
+    return error, yes.sum(axis=0) / shares.sum(axis=0)
+
+
+@pytest.mark.parametrize("slack", [0.0, 0.1, 1.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_mixture_is_the_best_within_the_slack(slack: float, seed: int) -> None:
+    table = np.random.default_rng(seed).dirichlet(np.ones(8)).reshape(2, 2, 2)
+    chances = equalized_odds_mixture(table, slack)
+    error, rates = error_and_rates(table, chances)
+    assert np.ptp(rates, axis=1).max() <= slack + 1e-9
+    grid = np.array(list(product(np.linspace(0, 1, 11), repeat=4))).reshape(-1, 2, 1, 2)
+    yes = (table * grid).sum(axis=1)
+    allowed = np.ptp(yes / table.sum(axis=0), axis=2).max(axis=1) <= slack
+    others = yes[:, 0].sum(axis=1) + table[:, 1].sum() - yes[:, 1].sum(axis=1)
+    assert error <= others[allowed].min() + 1e-9
+
+
+def test_without_a_constraint_it_is_the_likelier_label() -> None:
+    table = np.array([[[0.3, 0.1], [0.1, 0.2]], [[0.05, 0.1], [0.1, 0.05]]])
+    np.testing.assert_allclose(equalized_odds_mixture(table, 1.0), table[:, 1] > table[:, 0])
+
+
+def test_noise_is_that_of_one_moved_attribute() -> None:
+    rng = np.random.default_rng(0)
+    n = 4000
+    y, s = rng.integers(0, 2, n), rng.integers(0, 2, n)
+    p = np.where(rng.random(n) < 0.75 - 0.25 * s, y, 1 - y)
+    budget = PrivacyBudget(1.0, 1e-6)
+    model = DPEqualizedOddsPostprocessor(budget).fit(p, y, s, rng=simulated(0, "table"))
+    assert neighbours_of(model.guarantee_.event).part is Part.SENSITIVE
+    assert delta_of(Gaussian(model.multiplier_), 1.0) == pytest.approx(1e-6, rel=1e-3)
+    true = np.stack([np.bincount(4 * p + 2 * y + s, minlength=8)]).reshape(2, 2, 2) / n
+    mean, exact = model.mean(model.multiplier_), []
+    for seed in range(60):
+        asked = Round(number=0, n=n, parties=1, seed=0, radius=1.0)
+        rows = np.zeros((n, 8))
+        exact.append(np.asarray(mean.estimate(rows, asked, rng=simulated(seed, "table"))))
+    spread = np.std(np.array(exact)) * n
+    assert np.abs(model.table_ - true).max() * n < 6 * math.sqrt(2) * model.multiplier_
+    assert spread == pytest.approx(math.sqrt(2) * model.multiplier_, rel=0.25)  # 480 draws: 7 deviations
+    mixed = model.predict(p, s, rng=simulated(1, "mixture"))
+    assert equalized_odds_violation(y, mixed, s) < 0.08 < equalized_odds_violation(y, p, s)
+    assert model.guarantee_.simulated
+
+
+def test_unknown_groups_count_for_nobody_and_bad_input_is_refused() -> None:
+    budget = PrivacyBudget(5.0, 1e-3)
+    y = np.array([0, 1] * 50)
+    model = DPEqualizedOddsPostprocessor(budget).fit(
+        y, y, np.where(np.arange(100) < 50, 7, 0), rng=simulated(0, "table")
+    )
+    assert model.table_.sum() == pytest.approx(0.5, abs=0.5)
+    with pytest.raises(DataError, match="0 or 1"):
+        model.fit(y + 1, y, y, rng=simulated(0, "table"))
+    with pytest.raises(DataError, match="one entry"):
+        model.fit(y, y[:3], y, rng=simulated(0, "table"))
+    for table in (-np.ones((2, 2, 2)), np.ones((2, 3, 2))):
+        with pytest.raises(DataError, match="table"):
+            equalized_odds_mixture(table, 0.1)
+    for how in ({"slack": 2.0}, {"groups": 1}):
+        with pytest.raises(ParameterError):
+            DPEqualizedOddsPostprocessor(budget, **how)
+    with pytest.raises(ParameterError, match="delta"):
+        DPEqualizedOddsPostprocessor(PrivacyBudget(1.0))
