@@ -12,6 +12,7 @@ import pytest
 
 from tacit.cli import main
 from tacit.jobs import load_model
+from tacit.ledger import Ledger
 
 N = 3000
 
@@ -261,3 +262,119 @@ def test_two_tables_of_one_record_apart_leave_the_same_but_for_noise(
         sizes = json.loads((tmp_path / f"runs/r{k}/statement.json").read_text())["data"]["sizes"]
         assert (found["epsilon"], sizes) == (2.0, {"people": 2400})
     assert len(set(plans)) == 1
+
+
+def paid(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, table: Path, *more: str, cells: dict[int, str]
+) -> dict[str, Any]:
+    """Train on forty records of one cell in a column that is private, and return what is said."""
+    frame = pd.read_csv(table, dtype=str).head(40)
+    frame["sex"] = "x"
+    for row, cell in cells.items():
+        frame.loc[row, "sex"] = cell
+    (tmp_path / "few.csv").write_text(frame.to_csv(index=False))
+    (tmp_path / "few.columns.toml").write_text(table.with_suffix(".columns.toml").read_text())
+    return said(capsys, "train", "few.csv", "--sensitive", "sex", "--delta", "1e-3", "--epsilon", "1", *more)
+
+
+@pytest.mark.parametrize("protect", ["sensitive", "record"])
+def test_what_was_paid_for_is_handed_out_whatever_is_held_out(
+    protect: str,
+    table: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An error after training would tell that no held-out record has a group, and the model would be gone."""
+    monkeypatch.chdir(tmp_path)
+    for name, cells in (("none", {}), ("all", dict.fromkeys(range(40), "f"))):
+        found = paid(capsys, tmp_path, table, "--protect", protect, "--name", name, cells=cells)
+        assert (found["held_out"] is None) is (name == "none")
+        assert found["epsilon"] == 1.0
+        assert main(["account", "verify", f"runs/{name}/statement.json"]) == 0
+        capsys.readouterr()
+    again = ["train", "few.csv", "--sensitive", "sex", "--delta", "1e-3", "--epsilon", "1"]
+    (tmp_path / "few.csv").write_text((tmp_path / "few.csv").read_text().replace(",f,", ",x,"))
+    assert main([*again, "--protect", protect, "--name", "words"]) == 0
+    assert "nothing to score" in capsys.readouterr().out
+
+
+def test_a_ledger_of_one_attribute_pays_for_no_other(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fit about towns takes sex for a public feature, which no noise covers."""
+    monkeypatch.chdir(tmp_path)
+    argv = ["ledger", "create", "led", "--epsilon", "9", "--delta", "1e-4", "--part", "sensitive"]
+    assert main([*argv, "--silos-from", str(table)]) == 0
+    asked = ["train", str(table), "--protect", "sensitive", "--epsilon", "1", "--rounds", "3"]
+    asked += ["--ledger", "led", "--sensitive"]
+    assert main([*asked, "sex", "--name", "one"]) == 0
+    assert main([*asked, "sex", "--name", "two"]) == 0
+    for other in (["town"], ["town", "--sensitive", "sex"]):
+        capsys.readouterr()
+        assert main([*asked, *other]) == 5
+        assert "nothing was spent" in (heard := capsys.readouterr().err)
+        assert "'sex'" in heard
+    with Ledger.open(tmp_path / "led" / "data-set.ledger") as ledger:
+        assert len(ledger.entries()) == 2
+    said_of = json.loads((tmp_path / "runs/one/statement.json").read_text())["guarantees"][0]["assumptions"]
+    assert any("only its group is not (sex)" in clause for clause in said_of)
+
+
+def test_the_attributes_cannot_be_cut_out_of_a_statement(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked = ["train", str(table), "--protect", "sensitive", "--epsilon", "1", "--rounds", "3"]
+    assert main([*asked, "--sensitive", "sex", "--name", "one"]) == 0
+    whole = json.loads((tmp_path / "runs/one/statement.json").read_text())
+    alone = tmp_path / "statement.json"  # without the model beside it, which says the same
+    alone.write_text(json.dumps(whole))
+    assert main(["account", "verify", str(alone)]) == 0
+    clause = whole["guarantees"][0]["assumptions"][0]
+    for change in ("clause", "attribute", "both"):
+        forged = json.loads(json.dumps(whole))
+        if change != "attribute":
+            claim = forged["guarantees"][0]
+            claim["assumptions"].remove(clause)
+            claim["sentence"] = claim["sentence"].replace(f"(1) {clause}; (2) ", "")
+        if change != "clause":
+            del forged["data"]["sensitive"]
+        alone.write_text(json.dumps(forged))
+        capsys.readouterr()
+        assert main(["account", "verify", str(alone)]) == 1
+        heard = capsys.readouterr().err
+        assert ("leaves out what its facts say" if change == "clause" else "it is about") in heard
+
+
+@pytest.mark.parametrize("trust", ["local", "shuffle", "aggregate"])
+def test_statements_of_many_silos_hold_in_any_order_of_names(
+    trust: str,
+    table: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of eleven silos '10' is sorted before '2'; mixed messages come with what each shows alone."""
+    monkeypatch.chdir(tmp_path)
+    asked = ["train", str(table), "--protect", "sensitive", "--epsilon", "2", "--rounds", "2"]
+    asked += ["--silos", "iid:11", "--delta", "1e-5", "--trust", trust]
+    assert main([*asked, "--sensitive", "sex", "--name", "one"]) == 0
+    capsys.readouterr()
+    assert main(["account", "verify", "runs/one/statement.json"]) == 0
+    assert len(json.loads(Path("runs/one/statement.json").read_text())["about"]) == (
+        11 if trust == "local" else 22
+    )
+
+
+def test_a_silo_without_labels_is_refused_before_anything_is_spent(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    frame = pd.read_csv(table, dtype=str)
+    frame.loc[::3, "hired"] = ""
+    frame["bank"] = np.array(["b10", "b2", "b3"])[np.arange(N) % 3]
+    (tmp_path / "banks.csv").write_text(frame.to_csv(index=False))
+    (tmp_path / "banks.columns.toml").write_text(table.with_suffix(".columns.toml").read_text())
+    asked = ["train", "banks.csv", "--silo-column", "bank", "--protect", "sensitive", "--epsilon", "1"]
+    assert "'b10' has no training record" in refused(capsys, *asked, "--sensitive", "sex")

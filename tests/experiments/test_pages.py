@@ -25,6 +25,7 @@ from tacit.experiments import (
     nonconvex_statements,
     optimisers_statements,
     private_bandits_statements,
+    private_fairness_statements,
     sco_statements,
     semi_dp_statements,
     shuffled_statements,
@@ -174,6 +175,11 @@ def bandits(page: str) -> Iterator[str]:
     return private_bandits_statements.statements(rows)
 
 
+def fair(page: str) -> Iterator[str]:
+    (rows,) = tables(page)
+    return private_fairness_statements.statements(rows)
+
+
 def randomness(page: str) -> Iterator[str]:
     curves, thresholds, many = tables(page)
     yield from frequencies_randomness_statements.curve_statements(curves)
@@ -227,6 +233,9 @@ def fair_colours(page: str) -> Iterator[str]:
         ("frequencies-randomness", randomness),
         ("successive-refinement", refinement),
         ("private-bandits", bandits),
+        ("dp-fermi-credit", fair),
+        ("dp-fermi-parkinsons", fair),
+        ("dp-fermi-record", fair),
         ("heavy-tails", tails),
         ("shuffled-gradient", hidden),
         ("trust-models", trusted),

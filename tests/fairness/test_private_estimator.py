@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
-from tacit.errors import BudgetError, DataError, ParameterError, PrivacyWarning
+from tacit.errors import BudgetError, DataError, LedgerError, ParameterError, PrivacyWarning
 from tacit.fairness import (
     FairLogisticRegression,
     PrivateFairLogisticRegression,
@@ -51,7 +51,7 @@ def fitted(
 
 @pytest.mark.filterwarnings("default")
 def test_scikit_learn_accepts_it() -> None:
-    found = check_estimator(PrivateFairLogisticRegression(rounds=30), on_skip=None, on_fail=None)
+    found = check_estimator(PrivateFairLogisticRegression(rounds=15), on_skip=None, on_fail=None)
     assert [one for one in found if one["status"] not in ("passed", "skipped")] == []
     assert sum(one["status"] == "passed" for one in found) > 40
 
@@ -219,3 +219,28 @@ def test_bad_parameters_are_refused_before_anything_is_spent() -> None:
     for how in wrong:
         with pytest.raises((ParameterError, DataError)):
             fitted(**how)
+
+
+def test_a_record_of_too_many_cells_changes_no_other() -> None:
+    pairs: list[Any] = [["f", 1], ["m", 0], ["f", 0]]
+    declared = [("f", 1), ("m", 0)]
+    assert declared_groups(pairs, declared).codes.tolist() == [0, 1, -1]
+    for odd in (["m", 0, 3], ["m"], "m", None, [["m"], 0]):
+        assert declared_groups([pairs[0], odd, pairs[2]], declared).codes.tolist() == [0, -1, -1]
+    for wrong, names in ((["f", "m"], declared), ([["f"], ["m"]], ["f", "m"])):
+        with pytest.raises(DataError, match="columns, as each of"):
+            declared_groups(wrong, names)
+
+
+def test_a_ledger_knows_which_attributes_it_has_paid_for(tmp_path: Path) -> None:
+    path = tmp_path / "owner.ledger"
+    Ledger.create(path, limit=PrivacyBudget(9.0, 1e-2), neighbours=Neighbours(part=Part.SENSITIVE)).close()
+    named = pd.Series(S, name="sex")
+    how: dict[str, Any] = {"ledger": path, "random_state": None, "rounds": 2}
+    for _ in range(2):
+        fitted(sensitive=named, **how)
+    for other in (S, pd.Series(S, name="race"), pd.DataFrame({"race": S})):
+        with pytest.raises(LedgerError, match="nothing was spent"):
+            fitted(sensitive=other, **how)
+    with Ledger.open(path) as ledger:
+        assert len(ledger.entries()) == 2

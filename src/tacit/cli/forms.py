@@ -135,10 +135,10 @@ _POINT: Final = _form(
 )
 _FAIR: Final[dict[str, Any]] = {
     "run": str, "data": str, "sensitive": _Names, "fairness": str, "fairness_weight": float, "records": int,
-    "accuracy": float, "violation": float, "unconstrained_accuracy": _Number,
-    "unconstrained_violation": _Number, "held_out": FairnessSummary, "curve": _list(_POINT), "seconds": float,
-    "protect": _Maybe(str), "trust": _Maybe(str), "epsilon": _Maybe(float), "delta": _Maybe(float),
-    "simulated": _Maybe(bool), "guarantee": _Maybe(str),
+    "accuracy": _Number, "violation": _Number, "unconstrained_accuracy": _Number,
+    "unconstrained_violation": _Number, "held_out": FairnessSummary | None, "curve": _list(_POINT),
+    "seconds": float, "protect": _Maybe(str), "trust": _Maybe(str), "epsilon": _Maybe(float),
+    "delta": _Maybe(float), "simulated": _Maybe(bool), "guarantee": _Maybe(str),
 }  # fmt: skip
 
 FILES: Final[dict[str, Any]] = {

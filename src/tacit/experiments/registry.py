@@ -32,6 +32,7 @@ from tacit.experiments import (
     optimisers,
     private_bandits,
     private_dme,
+    private_fairness,
     semi_dp_regression,
     shuffle_rdp_curves,
     shuffled_gradient,
@@ -112,6 +113,7 @@ _RUNS: Mapping[str, Callable[..., Report]] = {
     "fermi-german": fermi_small.run_german,
     "fermi-communities": fermi_communities.run,
     "fermi-color-mnist": fermi_color_mnist.run,
+    **private_fairness.RUNS,
 }
 
 EXPERIMENTS = {

@@ -35,7 +35,8 @@ def declared_groups(sensitive: Any, names: Sequence[Any]) -> Groups:
         >>> declared_groups(["f", "m", None, "x"], ["f", "m"]).codes.tolist()
         [0, 1, -1, -1]
     """
-    columns = _columns(sensitive)
+    width = max((len(each) for each in names if isinstance(each, tuple | list)), default=1)
+    columns = _columns(sensitive, width)
     wanted = [name if len(columns) > 1 else (name,) for name in names]
     if any(not isinstance(name, tuple | list) or len(name) != len(columns) for name in wanted):
         raise ParameterError(f"groups must be tuples of {len(columns)} values each, one per column.")
@@ -63,17 +64,34 @@ def _flat(places: Sequence[IntArray], sizes: Sequence[int]) -> IntArray:
     return np.where(known, code, -1)
 
 
-def _columns(sensitive: Any) -> list[pd.Series]:
-    """Return sensitive columns, of which every cell keeps its own type."""
+def _row(given: Any, width: int) -> list[Any] | None:
+    """Return the cells of one record of a list; None where there are more or fewer."""
+    listed = isinstance(given, list | tuple) or (isinstance(given, np.ndarray) and given.ndim == 1)
+    cells = list(given) if listed else [given]
+    return cells if len(cells) == width and listed is (width > 1) else None
+
+
+def _columns(sensitive: Any, width: int) -> list[pd.Series]:
+    """Return sensitive columns, of which every cell keeps its own type.
+
+    Args:
+        sensitive: As it came.
+        width: How many columns the declared groups have: of a list, a record with another number of cells
+            is of no group, whatever stands in others.
+    """
     if isinstance(sensitive, pd.Series):
         return [sensitive.reset_index(drop=True)]
     if isinstance(sensitive, pd.DataFrame):
         return [sensitive.iloc[:, place].reset_index(drop=True) for place in range(sensitive.shape[1])]
-    listed = isinstance(sensitive, list | tuple)
-    try:
-        table = np.array(sensitive, dtype=object) if listed else np.asarray(sensitive)
-    except ValueError:  # rows of unequal lengths
-        table = np.empty(0)
+    if isinstance(sensitive, list | tuple) and sensitive:
+        cells = [_row(each, width) for each in sensitive]
+        if not any(cells):
+            raise DataError(f"sensitive_features must have {width} columns, as each of `groups` has.")
+        return [
+            pd.Series([None if row is None else row[place] for row in cells], dtype=object)
+            for place in range(width)
+        ]
+    table = np.asarray(sensitive)
     if table.ndim not in (1, 2) or table.size == 0:
         raise DataError(f"sensitive_features must have shape (n,) or (n, columns), got {table.shape}.")
     rows = table.reshape(len(table), -1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -19,14 +18,14 @@ from tacit.errors import (
     check_positive,
     check_probability,
 )
+from tacit.fairness.attributes import attribute_names, check_same_attributes, run_about
 from tacit.fairness.classifier import FairClassifier
 from tacit.fairness.declared import declared_groups
-from tacit.fairness.fermi import FairProblem, fermi_exact
 from tacit.fairness.groups import Groups
 from tacit.fairness.notions import Conditions, Fairness
-from tacit.fairness.penalty import ErmiPenalty
 from tacit.fairness.private_fermi import PrivateFermi, PublicRecords, Shares
 from tacit.fairness.private_training import PrivateRun, PrivateTraining
+from tacit.fairness.public_start import default_step, plain_fit
 from tacit.fairness.scores import LinearScores
 from tacit.fairness.standard import Standard
 from tacit.fairness.units import FairUnits
@@ -46,7 +45,7 @@ from tacit.learning.task import (
 from tacit.ledger import Accounts, new_run
 from tacit.numerics import Array, IntArray
 from tacit.privacy import Guarantee, Part, PrivacyBudget, TrustModel, Unit
-from tacit.privacy.run_clauses import clauses_of_public
+from tacit.privacy.run_clauses import clauses_of_part, clauses_of_public
 from tacit.privacy.weak import warn_of_weak
 
 __all__ = ["PrivateFairLogisticRegression"]
@@ -55,7 +54,6 @@ _STEP, _UNIT_STEP = 2.0, 8.0
 """Of the model on private features: as they are (Lowy 2023, the runs on Adult), and in rows of norm 1."""
 
 _PARTS = {"sensitive": Part.SENSITIVE, "record": Part.ALL}
-_BASICS_PUBLIC = "features, labels and the silo of every record are public, and only its group is not"
 
 
 @dataclass(frozen=True)
@@ -131,7 +129,8 @@ class PrivateFairLogisticRegression(FairClassifier):
         feature_bound: Where features are public: they stay within [-feature_bound, feature_bound] after that.
         noise: "auto", "gaussian" or "discrete-gaussian"; "auto" is exact unless there is a seed.
         random_state: Seed of a simulation, which protects nobody.
-        ledger: A `Ledger`, or the path of one or of a folder of them, that pays.
+        ledger: A `Ledger`, or the path of one or of a folder of them, that pays. One of sensitive attributes
+            pays for the same ones only, by the names that a series or a frame gives them.
         n_min: Under shuffle and aggregate trust, silos below which a round is given up; None is all of them.
         colluding: Silos there that may tell what they sent.
 
@@ -144,7 +143,9 @@ class PrivateFairLogisticRegression(FairClassifier):
         noise_multiplier_: Standard deviation / sensitivity of one release with all of the budget; 0 without.
         plan_: What silos were asked.
         guarantee_: The weakest guarantee.
-        guarantees_: One in all under central trust, else one per silo.
+        guarantees_: One in all under central trust, else one per silo, in the order of `silos_`.
+        guarantees_alone_: Under shuffle and aggregate trust, what the messages of each silo show alone.
+        silos_: Names of silos.
         n_iter_: Rounds.
         n_features_in_: Number of features.
         feature_names_in_: Names of the columns, shape (d,), if X was a frame.
@@ -232,6 +233,7 @@ class PrivateFairLogisticRegression(FairClassifier):
         if part is Part.ALL and rows.dtype != np.float64:
             rows = rows.astype(np.float64)
         names, of = silo_codes(silos, len(y))
+        about = attribute_names(sensitive_features)
         order = np.argsort(of, kind="stable")
         rows, codes, of = rows[order], codes[order], of[order]
         group, condition = groups.codes[order], where.codes[order]
@@ -246,7 +248,7 @@ class PrivateFairLogisticRegression(FairClassifier):
             noise=noise,
             n_min=self.n_min,
             colluding=self.colluding,
-            run=new_run("fit"),
+            run=run_about(about) if part is Part.SENSITIVE else new_run("fit"),
         )
         units = [
             FairUnits.of(rows[held], codes[held], group[held], condition[held])
@@ -255,8 +257,8 @@ class PrivateFairLogisticRegression(FairClassifier):
         start, public = method.model.start(), None
         if part is Part.SENSITIVE:
             public = PublicRecords(rows, codes, condition)
-            start = _plain_fit(method.model, rows, codes, self.l2)
-            notes += [_BASICS_PUBLIC] if request.private else []
+            start = plain_fit(method.model, rows, codes, self.l2)
+            notes += clauses_of_part(training.neighbours, about) if request.private else []
         if request.private:
             notes += clauses_of_public(sample=self.public is not None, trained_with=0)
         run = self._run(request, training, units, names, seed, start, public, X)
@@ -265,7 +267,9 @@ class PrivateFairLogisticRegression(FairClassifier):
         self.groups_ = groups.names
         self.noise_multiplier_ = run.noise_multiplier
         self.plan_ = run.plan
+        self.silos_ = names
         self.guarantees_: list[Guarantee] = with_notes(run.guarantees, notes + said)
+        self.guarantees_alone_: list[Guarantee] = with_notes(run.alone, notes + said)
         self.guarantee_ = max(self.guarantees_, key=lambda one: one.epsilon)
         return self
 
@@ -380,7 +384,7 @@ class PrivateFairLogisticRegression(FairClassifier):
         if step is None:
             step = _UNIT_STEP if self.standardise else _STEP
             if part is Part.SENSITIVE:
-                step = _default_step(rows, len(self.classes_), weight)
+                step = default_step(rows, len(self.classes_), weight)
         shares = {} if self.shares is None else {"shares": self.shares}
         return PrivateFermi(
             model=LinearScores(rows.shape[1], len(self.classes_)),
@@ -423,30 +427,11 @@ class PrivateFairLogisticRegression(FairClassifier):
             return run
         own = training.trust is not TrustModel.CENTRAL
         with Accounts.open(place, names if own else ()) as accounts:
+            if training.method.part is Part.SENSITIVE:
+                check_same_attributes(accounts, training.run)
             return training.train(
                 training.federation(units, names=names, accounts=accounts), start, public=public
             )
-
-
-def _plain_fit(model: LinearScores, rows: Array, codes: IntArray, l2: float) -> Array:
-    """Return the parameters of logistic regression without a penalty: what features and labels say."""
-    nobody = Groups(np.zeros(len(codes), dtype=np.int64), (None,))
-    everywhere = Conditions(np.zeros(len(codes), dtype=np.int64), (None,))
-    penalty, of = ErmiPenalty.of(nobody, everywhere, model.classes)
-    return fermi_exact(FairProblem(model, rows, codes, penalty, of, 0.0, l2), iterations=100).theta
-
-
-def _default_step(rows: Array, classes: int, weight: float) -> float:
-    """Return a step of the model below 2 / smoothness, of public features.
-
-    Args:
-        rows: Shape (n, d + 1).
-        classes: m.
-        weight: Of the penalty.
-    """
-    largest = float(np.linalg.eigvalsh(rows.T @ rows / len(rows))[-1])
-    curvature = largest * (0.25 if classes == 2 else 0.5)
-    return 1.5 / (max(curvature, 1e-300) * math.sqrt(1 + weight))
 
 
 def _no_labels(_labels: Array) -> Array:

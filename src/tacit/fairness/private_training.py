@@ -30,12 +30,14 @@ class PrivateRun:
         noise_multiplier: Standard deviation / sensitivity of one release with all of the budget; 0 without.
         plan: What was asked.
         guarantees: One in all under central trust, else one per silo.
+        alone: Under shuffle and aggregate trust, what the messages of each silo show alone.
     """
 
     theta: Array
     noise_multiplier: float
     plan: Plan
     guarantees: list[Guarantee]
+    alone: list[Guarantee]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,4 +183,10 @@ class PrivateTraining:
         plan = self.plan(multiplier, sizes)
         ask = federation.open(plan, run=self.run, budget=self.budget)
         theta = self.method.run(ask, start, n=int(np.sum(sizes)), public=public)
-        return PrivateRun(theta=theta, noise_multiplier=multiplier, plan=plan, guarantees=ask.guarantees)
+        return PrivateRun(
+            theta=theta,
+            noise_multiplier=multiplier,
+            plan=plan,
+            guarantees=ask.guarantees,
+            alone=ask.guarantees_alone,
+        )

@@ -19,7 +19,6 @@ from tacit.fairness import (
     FairnessSummary,
     Groups,
     PrivateFairLogisticRegression,
-    Standard,
     declared_groups,
     pareto,
     summarise,
@@ -28,9 +27,9 @@ from tacit.fairness import (
 from tacit.federation import Plan
 from tacit.jobs.config import JobConfig
 from tacit.jobs.data import JobData, load_job_data, with_description
+from tacit.jobs.fair_model import saved_model
 from tacit.jobs.model import TrainedModel
 from tacit.jobs.terms import JobTerms
-from tacit.learning.model import FeatureMap, LinearModel
 from tacit.numerics import Array, IntArray
 from tacit.privacy import Guarantee, NonPrivate, Part, PrivacyBudget, guarantee
 
@@ -71,9 +70,10 @@ class FairResult:
         data: Records, and what is public of them.
         model: Ready to predict; it needs no sensitive column.
         weight: Of the penalty.
-        fair: How fair the model is.
+        fair: How fair the model is; None where a private run has no held-out record that scores count.
         unconstrained: The same of a model with weight 0.
         guarantees: One for each silo or for all; says so where nothing is claimed.
+        alone: Under shuffle and aggregate trust, what the messages of each silo show alone.
         plan: What was asked of silos; None without privacy.
         curve: Points of other weights; without privacy, and in simulations.
         seconds: Training time.
@@ -83,9 +83,10 @@ class FairResult:
     data: JobData
     model: TrainedModel
     weight: float
-    fair: FairnessSummary
+    fair: FairnessSummary | None
     unconstrained: FairnessSummary | None
     guarantees: tuple[Guarantee, ...]
+    alone: tuple[Guarantee, ...]
     plan: Plan | None
     curve: tuple[CurvePoint, ...]
     seconds: float
@@ -101,9 +102,9 @@ class FairResult:
         return self.job.fairness or "demographic-parity"
 
     @property
-    def violation(self) -> float:
-        """Gap of the model under the notion of the job."""
-        return self.fair.violation(self.notion)
+    def violation(self) -> float | None:
+        """Gap of the model under the notion of the job; None without scores."""
+        return None if self.fair is None else self.fair.violation(self.notion)
 
 
 @dataclass
@@ -126,6 +127,8 @@ class FairJob:
         self.data = load_job_data(self.config)
         if not self.data.classes:
             raise DataError("the label must be a class for a fair model, and it is a number.")
+        if self.config.protect == "sensitive":
+            self.data = _with_labels(self.data)
         self._terms = JobTerms(self.config, self.data.facts)
         self._labels = np.asarray(self.data.classes, dtype=object)
         self._sensitive = pd.DataFrame(
@@ -181,9 +184,10 @@ class FairJob:
             data=self.data,
             model=trained.saved,
             weight=trained.weight,
-            fair=self._summary(trained.model),
+            fair=self._scores(trained.model),
             unconstrained=found[0][1] if found else None,
             guarantees=tuple(trained.guarantees),
+            alone=tuple(trained.alone),
             plan=trained.plan,
             curve=_with_pareto([point for point, _ in found]),
             seconds=seconds,
@@ -193,7 +197,12 @@ class FairJob:
         """Train without privacy."""
         model = self._estimator(self.config.weight_of_fairness).fit(*self._train())
         nothing = guarantee(NonPrivate(), 0.0, observer="whoever sees the model")
-        return _Trained(model, self._saved(model, "none", nothing), float(model.weight_), [nothing], None)
+        return _Trained(
+            model,
+            saved_model(model, self.data, run=self.config.run, trust="none", promise=nothing),
+            float(model.weight_),
+            [nothing],
+        )
 
     def _trained_in_private(self, ledger: Path | None) -> _Trained:
         """Train in rounds, with noise."""
@@ -222,7 +231,7 @@ class FairJob:
             colluding=job.colluding,
         )
         index = np.concatenate(self.data.train)
-        silos = np.repeat(np.array(self.data.silo_names, dtype=object), [len(one) for one in self.data.train])
+        silos = np.repeat(np.array(self.data.silo_names), [len(one) for one in self.data.train])
         if job.protect == "record":
             # Whatever stands in a record, it is one: to leave out one without a label would tell of it.
             y = np.full(len(index), "", dtype=object)
@@ -230,13 +239,23 @@ class FairJob:
             y[known] = self._labels[self.data.y[index][known].astype(np.int64)].astype(str)
             X, sensitive = self.data.X[index], self._sensitive.iloc[index].reset_index(drop=True)
         else:
-            silos = silos[np.isfinite(self.data.y[index])]
             X, y, sensitive = self._part(index)
         model.fit(X, y, sensitive_features=sensitive, silos=silos)
-        promises = self._terms.with_clauses(model.guarantees_, trained_with=0)
+        promises, alone = (
+            self._terms.with_clauses(self._in_order(model.silos_, found), trained_with=0)
+            for found in (model.guarantees_, model.guarantees_alone_)
+        )
         weakest = max(promises, key=lambda one: one.epsilon)
-        saved = self._saved(model, job.trust, weakest)
-        return _Trained(model, saved, job.weight_of_fairness, list(promises), model.plan_)
+        saved = saved_model(model, self.data, run=job.run, trust=job.trust, promise=weakest)
+        return _Trained(
+            model, saved, job.weight_of_fairness, list(promises), alone=list(alone), plan=model.plan_
+        )
+
+    def _in_order(self, silos: Sequence[str], found: list[Guarantee]) -> list[Guarantee]:
+        """Return guarantees in the order of the job's silos; one about all of them stays."""
+        if len(found) != len(silos):
+            return found
+        return [found[silos.index(name)] for name in self.data.silo_names]
 
     def _declared_groups(self) -> list[Any] | None:
         """Return the groups that public knowledge names; None where a column has no description."""
@@ -303,6 +322,19 @@ class FairJob:
         X = np.nan_to_num(self.data.X[good], nan=0.0)
         return X, self._labels[codes].astype(str), self._sensitive.iloc[good].reset_index(drop=True)
 
+    def _scores(self, model: Any) -> FairnessSummary | None:
+        """Return how fair the model of the job is.
+
+        What a private run has paid for is handed out whatever stands in held-out records: that there is
+        nothing to score is a score itself, which stays with the owner of the data.
+        """
+        try:
+            return self._summary(model)
+        except DataError:
+            if self.config.protect is None or self.data.public:
+                raise
+            return None
+
     def _summary(self, model: Any) -> FairnessSummary:
         """Return how fair a model is on the held-out records."""
         X, y, groups = self._held_out()
@@ -333,28 +365,6 @@ class FairJob:
         )
         return point, found
 
-    def _saved(self, model: Any, trust: str, promise: Guarantee) -> TrainedModel:
-        """Return the model as people use it, of features as they come."""
-        known = [str(one) for one in self.data.classes]
-        classes = np.array([self.data.classes[known.index(one)] for one in model.classes_], dtype=object)
-        if isinstance(model.scaling_, Standard):
-            coef = model.coef_ / model.scaling_.scale
-            constant = model.intercept_ - coef @ model.scaling_.shift
-            if len(model.classes_) == 2:
-                constant = constant - model.threshold_
-            linear = _within_bounds(coef, constant, classes, lower=self.data.lower, upper=self.data.upper)
-        else:  # rows of one length, by public bounds
-            weights = np.vstack([model.coef_.T, model.intercept_[None, :]])
-            linear = LinearModel(features=model.scaling_.features, w=weights.ravel(), classes=classes)
-        return TrainedModel(
-            linear=linear,
-            feature_names=self.data.feature_names,
-            columns=self.data.columns,
-            run=self.config.run,
-            trust=trust,
-            privacy=str(promise),
-        )
-
 
 @dataclass(frozen=True)
 class _Trained:
@@ -364,27 +374,21 @@ class _Trained:
     saved: TrainedModel
     weight: float
     guarantees: list[Guarantee]
-    plan: Plan | None
+    alone: list[Guarantee] = field(default_factory=list)
+    plan: Plan | None = None
 
 
-def _within_bounds(
-    coef: Array, constant: Array, classes: Array, *, lower: float, upper: float
-) -> LinearModel:
-    """Return the linear model whose scores are coef x + constant, of features within bounds.
+def _with_labels(data: JobData) -> JobData:
+    """Return data without the training records that have no label, where labels are public.
 
-    Args:
-        coef: Shape (outputs, d).
-        constant: Shape (outputs,).
-        classes: Labels.
-        lower: Of every feature.
-        upper: Of every feature.
+    Raises:
+        DataError: A silo has no record with a label.
     """
-    d = coef.shape[1]
-    features = FeatureMap(lower=np.full(d, lower), upper=np.full(d, upper), unit_rows=False)
-    # A mapped row is (x - centre) * scale and the constant, all over one length.
-    weights = np.vstack([coef.T / features.scale[:, None], (constant + coef @ features.centre)[None, :]])
-    weights[-1] /= features.constant
-    return LinearModel(features=features, w=(weights * features.longest).ravel(), classes=classes)
+    train = [one[np.isfinite(data.y[one])] for one in data.train]
+    for name, kept in zip(data.silo_names, train, strict=True):
+        if len(kept) == 0:
+            raise DataError(f"silo {name!r} has no training record with a label; leave it out.")
+    return replace(data, train=train)
 
 
 def _with_pareto(points: list[CurvePoint]) -> tuple[CurvePoint, ...]:

@@ -32,7 +32,7 @@ from tacit.learning.regularization import Regularization
 from tacit.learning.settings import Settings
 from tacit.learning.task import LinearTask
 from tacit.numerics import Array
-from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, Relation
+from tacit.privacy import Guarantee, Neighbours, Part, PrivacyBudget, Relation
 from tacit.privacy.run_clauses import clauses_of_run
 from tacit.privacy.weak import warn_of_weak
 
@@ -166,7 +166,8 @@ class JobTerms:
     @property
     def neighbours(self) -> Neighbours:
         """What every guarantee of the job is relative to."""
-        return Neighbours(Relation(self.config.neighbours), self.facts.unit)
+        part = Part.SENSITIVE if self.config.protect == "sensitive" else Part.ALL
+        return Neighbours(Relation(self.config.neighbours), self.facts.unit, part)
 
     def run_name(self, trust: str) -> str:
         """Return what ledgers call the run."""
@@ -289,6 +290,7 @@ class JobTerms:
             read_off=self.facts.read_off,
             sample=self.facts.sample is not None,
             trained_with=trained_with,
+            sensitive=self.config.sensitive_columns,
         )
 
     def with_clauses(

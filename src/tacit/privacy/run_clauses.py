@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from tacit.errors import printable
-from tacit.privacy.neighbours import Neighbours, Relation, Unit
+from tacit.privacy.neighbours import Neighbours, Part, Relation, Unit
 
 __all__ = [
     "HELD_OUT",
@@ -23,6 +23,7 @@ __all__ = [
     "SCORED",
     "SIMULATED",
     "clauses_of_ids",
+    "clauses_of_part",
     "clauses_of_public",
     "clauses_of_run",
     "clauses_of_silos",
@@ -38,6 +39,7 @@ _IN_TURN: Final = "the order in which persons first appear in the tables is publ
 _KEPT: Final = "a person who is blanked out keeps the id, so that the number of ids is public"
 SAMPLE: Final = "the public sample holds no record of the data, and was not chosen by looking at them"
 """What every guarantee of a run rests on whose features were scaled by a public sample."""
+_ATTRIBUTE: Final = "features, labels and the silo of every record are public, and only its group is not"
 _TRAINED_WITH: Final = (
     " that the model was trained with are not protected, hold no record of the data and were not chosen by "
     "looking at them"
@@ -97,6 +99,19 @@ def clauses_of_public(*, sample: bool, trained_with: int) -> tuple[str, ...]:
     return (SAMPLE,) if sample else ()
 
 
+def clauses_of_part(neighbours: Neighbours, sensitive: Sequence[str]) -> tuple[str, ...]:
+    """Return what guarantees rest on where only sensitive attributes are private.
+
+    Args:
+        neighbours: Of the guarantee.
+        sensitive: Names of the attributes, which are public; empty where nobody has named them.
+    """
+    if neighbours.part is not Part.SENSITIVE:
+        return ()
+    named = f" ({', '.join(map(printable, sensitive))})" if sensitive else ""
+    return (f"{_ATTRIBUTE}{named}",)
+
+
 def is_about_public(clause: str) -> bool:
     """Return whether a clause is about public records that a model was trained with."""
     return clause.endswith(_TRAINED_WITH)
@@ -142,6 +157,7 @@ def clauses_of_run(
     read_off: Sequence[str],
     sample: bool = False,
     trained_with: int = 0,
+    sensitive: Sequence[str] = (),
 ) -> tuple[str, ...]:
     """Return what the guarantees of a run rest on besides their events.
 
@@ -151,11 +167,12 @@ def clauses_of_run(
         read_off: Columns whose bounds, categories or classes were read off the data.
         sample: Whether a public sample says how features are scaled.
         trained_with: How many public records the model was trained with besides.
+        sensitive: Attributes that alone are private, where the rest of a record is not.
 
     Returns:
         Clauses, as `Guarantee.assumptions` holds them.
     """
-    found = [*clauses_of_silos(neighbours)]
+    found = [*clauses_of_silos(neighbours), *clauses_of_part(neighbours, sensitive)]
     if neighbours.unit is Unit.PERSON:
         found.append(_IN_TURN)  # who is held out, and dealt to which silo, follows it
     found.extend(clauses_of_ids(neighbours))

@@ -133,6 +133,7 @@ class DataFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         sample: Whether a sample of public records says how features are scaled; left out where not.
         trained_with: How many public records a model was trained with beside the data, by trust model; left
             out where none was.
+        sensitive: Attributes that alone are private, where the rest of a record is not; else left out.
     """
 
     name: str
@@ -143,6 +144,7 @@ class DataFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     read_off: tuple[str, ...]
     sample: bool = False
     trained_with: dict[str, int] = {}
+    sensitive: tuple[str, ...] = ()
 
 
 class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -14,6 +14,7 @@ from tacit.privacy.arrivals import HONEST
 from tacit.privacy.binomial import BinomialAlone
 from tacit.privacy.events import DiscreteGaussianSum, Event, Leaf, NonPrivate, parts_of
 from tacit.privacy.guarantee import CONTINUOUS, Guarantee
+from tacit.privacy.neighbours import Part
 from tacit.privacy.run_clauses import (
     OPEN,
     SCORED,
@@ -179,7 +180,13 @@ def _check_words(run: Statement, data: DataFacts) -> None:
             read_off=data.read_off,
             sample=data.sample,
             trained_with=data.trained_with.get(about.trust, 0),
+            sensitive=data.sensitive,
         )
+        if (claim.neighbours.part is Part.SENSITIVE) is not bool(data.sensitive):
+            raise VerificationError(
+                f"{where}it is about {claim.neighbours}, and data name "
+                f"{', '.join(data.sensitive) if data.sensitive else 'none of these'!s:.80}."
+            )
         for clause in said:
             if clause not in claim.assumptions:
                 raise VerificationError(f"{where}the statement leaves out what its facts say: {clause}.")

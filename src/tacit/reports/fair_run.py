@@ -10,8 +10,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
+from markupsafe import Markup
+from msgspec import UNSET
+
 from tacit.errors import printable
-from tacit.fairness import FairnessSummary
 from tacit.jobs import MODEL_FILE, FairResult
 from tacit.privacy import NonPrivate, Unit
 from tacit.privacy.run_clauses import OPEN, SCORED, SIMULATED
@@ -34,7 +36,7 @@ def fair_figures(result: FairResult) -> dict[str, Any]:
     owner.
     """
     private = _private(result)
-    before = result.unconstrained
+    before, fair = result.unconstrained, result.fair
     found: dict[str, Any] = {
         "version": 1,
         "run": result.job.run,
@@ -42,12 +44,12 @@ def fair_figures(result: FairResult) -> dict[str, Any]:
         "sensitive": list(result.job.sensitive_columns),
         "fairness": result.notion,
         "fairness_weight": result.weight,
-        "records": result.fair.records,
-        "accuracy": result.fair.accuracy,
+        "records": 0 if fair is None else fair.records,
+        "accuracy": None if fair is None else fair.accuracy,
         "violation": result.violation,
         "unconstrained_accuracy": None if before is None else before.accuracy,
         "unconstrained_violation": None if before is None else before.violation(result.notion),
-        "held_out": _summary(result.fair),
+        "held_out": None if fair is None else asdict(fair),
         "curve": [asdict(point) for point in result.curve],
         "seconds": result.seconds,
     }
@@ -101,8 +103,7 @@ def fair_statement(result: FairResult, *, run: str, created: datetime, files: li
     private = _private(result)
     data, trust = result.data, result.model.trust
     sizes = data.sizes
-    silos = [None] if len(result.guarantees) < len(sizes) or trust == "central" else data.silo_names
-    units = [sum(sizes)] if silos == [None] else sizes
+    claims = [*result.guarantees, *result.alone] if private else []
     return Statement(
         kind="train",
         run=printable(run),
@@ -110,10 +111,8 @@ def fair_statement(result: FairResult, *, run: str, created: datetime, files: li
         tacit=version("tacit"),
         released=trust,
         algorithm="dp-fermi" if private else "fermi",
-        guarantees=result.guarantees if private else (),
-        about=tuple(About(trust=trust, silo=silo, units=n) for silo, n in zip(silos, units, strict=True))
-        if private
-        else (),
+        guarantees=tuple(claims),
+        about=tuple(_about(result)) if private else (),
         not_private=() if private else (OpenModel(trust=trust, sentence=OPEN),),
         data=DataFacts(
             name=printable(result.job.title),
@@ -122,10 +121,25 @@ def fair_statement(result: FairResult, *, run: str, created: datetime, files: li
             unit=Unit.RECORD,
             sizes=dict(zip(data.silo_names, sizes, strict=True)),
             read_off=tuple(map(printable, data.read_off)),
+            sensitive=tuple(map(printable, result.job.sensitive_columns))
+            if result.job.protect == "sensitive"
+            else (),
         ),
         notes=tuple(map(printable, _notes(result))),
         digests={file.name: digest_of(file) for file in files},
     )
+
+
+def _about(result: FairResult) -> list[About]:
+    """Return whom each guarantee is about, and then each of those about messages alone."""
+    data, trust = result.data, result.model.trust
+    if trust == "central":
+        return [About(trust=trust, silo=None, units=sum(data.sizes))]
+    return [
+        About(trust=trust, silo=silo, units=n, alone=alone)
+        for alone, found in ((UNSET, result.guarantees), (True, result.alone))
+        for silo, n, _ in zip(data.silo_names, data.sizes, found, strict=bool(found))
+    ]
 
 
 def _private(result: FairResult) -> bool:
@@ -141,16 +155,12 @@ def _notes(result: FairResult) -> list[str]:
     return notes if result.data.public else [*notes, SCORED]
 
 
-def _summary(found: FairnessSummary) -> dict[str, Any]:
-    """Return what is said of predictions."""
-    return asdict(found)
-
-
 def _render(result: FairResult, figures: Mapping[str, Any], *, run: str, created: datetime) -> str:
     """Write the report as HTML; text from the data is escaped."""
     weakest = result.guarantee
     private = _private(result)
-    classes = list(result.fair.groups[0].predicted)
+    fair = result.fair
+    classes = [] if fair is None else list(fair.groups[0].predicted)
     return template(_PAGE).render(
         run=run,
         created=f"{created.day} {created:%B %Y, %H:%M} UTC",
@@ -167,16 +177,18 @@ def _render(result: FairResult, figures: Mapping[str, Any], *, run: str, created
         epsilon=format_epsilon(weakest.epsilon) if private else "none",
         delta=format_delta(weakest.delta) if private else "none",
         figures=figures,
-        fair=result.fair,
+        fair=fair,
         classes=classes[1:] if len(classes) == 2 else classes,
         before={}
         if result.unconstrained is None
         else {one.group: one for one in result.unconstrained.groups},
         plots={
-            "curve": curve_svg(
-                result.curve, notion=result.notion, run=(result.violation, result.fair.accuracy)
+            "curve": Markup()
+            if fair is None
+            else curve_svg(
+                result.curve, notion=result.notion, run=(fair.violation(result.notion), fair.accuracy)
             ),
-            "rates": rates_svg(result.fair, result.unconstrained),
+            "rates": Markup() if fair is None else rates_svg(fair, result.unconstrained),
         },
     )
 

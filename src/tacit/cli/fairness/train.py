@@ -56,10 +56,11 @@ def _show(result: FairResult, folder: Path) -> None:
     """Print scores by group, the curve, and what is guaranteed."""
     job = result.job
     groups = " x ".join(job.sensitive_columns)
-    show_summary(
-        result.fair,
-        title=f"{job.source}: {result.notion} over {groups}, weight {result.weight:.4g}, held-out records",
-    )
+    title = f"{job.source}: {result.notion} over {groups}, weight {result.weight:.4g}, held-out records"
+    if result.fair is None:
+        print_text(f"{title}: none has a known group and a label, and there is nothing to score")
+    else:
+        show_summary(result.fair, title=title)
     if result.curve:
         print_text("\nWhat fairness costs, on the held-out records:")
         columns, rows = curve_rows(result.curve)
