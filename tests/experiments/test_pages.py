@@ -195,7 +195,7 @@ def refinement(page: str) -> Iterator[str]:
     yield from successive_refinement_statements.saved_statements(saved)
 
 
-def fair(page: str) -> Iterator[str]:
+def fair_notions(page: str) -> Iterator[str]:
     return iter(fermi_adult.statements(*tables(page)))
 
 
@@ -222,7 +222,7 @@ def fair_colours(page: str) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("page", "said"),
     [
-        ("fermi-adult", fair),
+        ("fermi-adult", fair_notions),
         ("fermi-batch", fair_batches),
         ("fermi-missing", fair_damaged),
         ("fermi-noisy", fair_damaged),
