@@ -33,7 +33,7 @@ from tacit.bandits.federated import _dealt, _design, _drawn, _sums
 from tacit.errors import BudgetError, ParameterError, RefusalError
 from tacit.federation import InProcess, OpenSums, Plan, Silo
 from tacit.ledger import Ledger
-from tacit.means import AdditiveMean, SampledBinaryMean
+from tacit.means import AdditiveMean, ModularSumMean, SampledBinaryMean
 from tacit.mechanisms import BinaryRandomizedResponse
 from tacit.numerics import Array, IntArray
 from tacit.privacy import Neighbours, PrivacyBudget, TrustModel, delta_of, guarantee
@@ -101,6 +101,22 @@ def test_every_trust_model_learns_at_the_price_of_one_batch(trust: TrustModel) -
         rewards = ACTIONS[decision.state.alive] @ THETA
         assert rewards.max() == 0.6  # the best is never dropped
         assert np.abs(decision.theta - THETA).max() < 3 * decision.radius
+
+
+@pytest.mark.parametrize(
+    ("trust", "fields", "n_min"), [(SHUFFLE, {}, 2), (AGGREGATE, {"colluding": 1}, None)]
+)
+def test_silos_that_stay_away_or_tell_hide_nobody(
+    trust: TrustModel, fields: dict[str, Any], n_min: int | None
+) -> None:
+    plan, sizes = bandit(trust, horizon=300, **fields), (60, 50, 40)
+    asked = bandit_rounds(plan, sizes, n_min=n_min)
+    found = federated_bandit(plan, silos(sizes), asked=asked)
+    assert len(found.guarantees) == 3
+    assert all(1.9 < one.epsilon <= 2.0 for one in found.guarantees)
+    if trust is AGGREGATE:
+        means = [step.measures[0].estimator for step, _ in asked.kinds]
+        assert all(isinstance(mean, ModularSumMean) and mean.shares == 2 for mean in means)
 
 
 @pytest.mark.parametrize("trust", [CENTRAL, AGGREGATE, LOCAL])

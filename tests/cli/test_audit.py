@@ -64,7 +64,8 @@ def test_people_read_a_table_and_a_verdict(capsys: pytest.CaptureFixture[str]) -
     assert main(["audit", "--mechanism", "2rr", "--runs", "100000", "--noise-factor", "0.5"]) == 1
     out = capsys.readouterr().out
     assert out.startswith("Attack on 2rr, with 0.5 times the noise that it needs\n")
-    assert "\nrefuted: epsilon is larger than claimed\n" in out
+    assert "\nrefuted: epsilon is larger than claimed\nA claim that holds is refuted with prob" in out
+    assert "probability 0.05 at most" in out
 
 
 def test_a_plot_shows_the_attack(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

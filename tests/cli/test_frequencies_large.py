@@ -85,6 +85,7 @@ def test_people_are_told_what_is_found_and_what_would_be(
     shown = capsys.readouterr().out
     assert "20000 records, 2^16 values, 1 found" in shown
     assert str(hashed_items(["a.example"], 16)[0]) in shown
+    assert "--dictionary FILE reads a public list back" in shown
     assert "is found with probability 95 % at least, whatever the others hold" in shown
     few = ["--domain", "16", "--seed", "1", "--epsilon", "0.01"]
     assert main(["frequencies", *asked(table, *few)]) == 0
@@ -120,6 +121,7 @@ def test_one_row_changes_no_other(table: Path, tmp_path: Path, capsys: pytest.Ca
         (["--domain", "65"], "domain must be a whole number from 1 to 64"),
         (["--domain", "0"], "domain must be a whole number from 1 to 64"),
         (["--domain", "32", "--values", "a,b"], "values must not be given for a domain of so many bits"),
+        (["--domain", "32", "--values", "a,b"], "whose values nobody lists, got 'a,b'."),
         (["--domain", "32", "--projection", "none"], "projection must not be given"),
         (["--domain", "32", "--max-message-bits", "9"], "max_message_bits must not be given"),
         (["--domain", "32", "--plot", "x.png"], "plot must not be given"),

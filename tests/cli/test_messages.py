@@ -13,6 +13,7 @@ import pytest
 from tacit.cli import main
 from tacit.errors import DataError, ParameterError
 from tacit.frequencies import (
+    MECHANISMS,
     BinaryHadamard,
     CountsFile,
     MessagesHead,
@@ -41,7 +42,7 @@ def written(path: Path, mechanism: Any, batch: int = 1, **fields: Any) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", ["bh", "hr", "krr", "oue", "rappor", "ss"])
+@pytest.mark.parametrize("name", MECHANISMS)
 def test_files_are_counted_as_their_messages_are(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,6 +89,9 @@ def test_what_does_not_belong_together_is_refused(tmp_path: Path) -> None:
         count_files([])
     with pytest.raises(ParameterError, match="assignment must be 'random' in files"):
         head(BinaryHadamard(k=4, epsilon=1.0, assignment="blocks"))
+    for name in ("", "two words", "a/b", "a\n", "x" * 65):
+        with pytest.raises(ParameterError, match="collection must be a name of up to 64 letters"):
+            head(oracle, collection=name)
     with (tmp_path / "x").open("wb") as file, pytest.raises(ParameterError, match="values must have shape"):
         write_messages(file, VALUES[1:], head(oracle), np.random.default_rng(1))
     with (
@@ -149,6 +153,8 @@ def test_hostile_files_give_one_clear_error(tmp_path: Path) -> None:
         miscounted(values=[2**70, *counts["values"][1:]]),
         miscounted(values=[1.5, *counts["values"][1:]]),
         miscounted(values=[counts["values"][2], 0, 0, *counts["values"][3:]]),
+        miscounted(mechanism={**law, "assignment": "blocks"}),
+        miscounted(collection="two words"),
         miscounted(batches=[]),
         miscounted(batches=[counts["batches"][0]] * 2),
         miscounted(closed=1),
@@ -191,6 +197,8 @@ def test_a_column_goes_to_messages_counts_and_estimates(
     assert (sent["n"], sent["k"], sent["epsilon"], sent["simulated"]) == (1000, 4, 3.0, False)
     assert "epsilon" in ran(f"{base} --out {two}", capsys, 4)  # the ledger paid once, and has no more
     assert not two.exists()
+    assert "column must be one, got item, x" in ran(f"{base} --column x --out {two}", capsys, 2)
+    assert "collection must be a name" in ran(f"{base}/b --out {two}", capsys, 2)
     assert "messages of" in ran(f"{base} --seed 1 --out {two}", capsys)
     assert "not there yet" in ran(f"{base} --seed 1 --out {two}", capsys, 2)
     done = json.loads(ran(f"messages count {one} {two} --out {sums} --close --json", capsys))
@@ -201,7 +209,13 @@ def test_a_column_goes_to_messages_counts_and_estimates(
         low, high = found["intervals"][name]
         assert low <= true <= high
     assert found["local_epsilon"] == 3.0
-    assert "2000 messages of 2 batches" in ran(f"messages estimate {sums}", capsys)
+    said = ran(f"messages estimate {sums}", capsys)
+    assert "2000 messages of 2 batches" in said
+    assert "protects nobody" in said  # the second file came from a seed
+    assert "protects nobody" not in ran(f"messages estimate {one}", capsys)
+    for name in MECHANISMS:
+        ran(f"{base} --seed 2 --mechanism {name} --out {tmp_path / name}", capsys)
+        assert "1000 messages" in ran(f"messages estimate {tmp_path / name} --values a,b,c", capsys)
     assert "values must be those of the messages" in ran(
         f"messages estimate {sums} --values a,c,b", capsys, 2
     )

@@ -230,6 +230,13 @@ def test_the_noise_is_the_least_that_the_budget_allows() -> None:
     assert fewer.shares == 2
 
 
+@pytest.mark.parametrize("trust", [SHUFFLE, AGGREGATE])
+def test_silos_that_tell_what_they_sent_hide_nobody(trust: TrustModel) -> None:
+    made = plan(trust, colluding=1)
+    found = federated_histogram(InProcess(silos(), rng=simulated(1, "server")), made)
+    assert all(0.99 < one.epsilon <= 1 for one in found.guarantees)
+
+
 @pytest.mark.parametrize(
     ("fields", "said"),
     [

@@ -13,6 +13,7 @@ import pytest
 
 from tacit.errors import ParameterError
 from tacit.frequencies import LevelledHadamard, OneTimeKeys, SeparateLevels, estimate_levels
+from tacit.mechanisms import lie_threshold
 from tacit.privacy import pure_epsilon_of, verify
 from tacit.randomness import secure, simulated
 from tests.statistics import z_bound
@@ -57,6 +58,16 @@ def test_flips_of_the_table() -> None:
     # Where 1 - 2 z would lose its digits: 1 - 2 q is a ratio of hyperbolic tangents.
     tiny = LevelledHadamard(4, (2e-6, 1e-6))
     assert 1 - 2 * tiny.flip_probs[1] == pytest.approx(0.5, rel=1e-9)
+
+
+def test_no_flip_is_rounded_down() -> None:
+    # In exact fractions: a word less for any analyst would be a higher level than its own.
+    for levels in ((2.0, 1.0, 0.5), (1.0, 0.99), (2e-6, 1e-6), tuple(3.0 / j for j in range(1, 20))):
+        before, words = Fraction(0), LevelledHadamard(4, levels)._law[0]
+        for level, word in zip(levels, words, strict=True):
+            after = [before + Fraction(w, 2**64) * (1 - 2 * before) for w in (word - 1, word)]
+            assert after[0] < Fraction(lie_threshold(level), 2**64) <= after[1]
+            before = after[1]
 
 
 def test_figure_7_10_goes_on_at_1_8() -> None:

@@ -61,6 +61,9 @@ def test_the_price_does_not_depend_on_the_number_of_values_nor_of_rows() -> None
     one, many = histogram(2), histogram(10**5, sizes=(10**6, 10**7))
     assert many.std == pytest.approx(one.std, rel=0.01)
     assert many.mean.width < 35
+    # All rows of all tables may hold one value: half of the residues are for counts that large.
+    crowd = histogram(sizes=(2**17,) * 16).mean
+    assert 2 ** (crowd.width - 1) > 2**21 * crowd.noise.steps
 
 
 def test_intervals_hold_at_their_confidence() -> None:

@@ -12,7 +12,7 @@ from tacit.cli.choices import OneOf
 from tacit.cli.files import check_picture
 from tacit.cli.flags import takes
 from tacit.cli.names import ATTACKED
-from tacit.cli.output import JsonFlag, print_facts, print_json, print_line, progress
+from tacit.cli.output import JsonFlag, print_facts, print_json, print_line, print_text, progress
 from tacit.errors import ParameterError, check_choice, check_count
 
 if TYPE_CHECKING:
@@ -233,6 +233,10 @@ def _show(mechanism: str, noise_factor: float, found: Audit) -> None:
     print_facts(facts, title=f"Attack on {mechanism}{broken}")
     if found.refuted:
         print_line(to_error=False, label="refuted", text="epsilon is larger than claimed")
+        print_text(
+            f"A claim that holds is refuted with probability {1 - found.confidence:.2g} at most: if no other "
+            "--seed refutes it, nor this one at --confidence 0.999999, that was chance."
+        )
     else:
         print_line(
             to_error=False,

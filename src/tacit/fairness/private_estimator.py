@@ -158,7 +158,7 @@ class PrivateFairLogisticRegression(FairClassifier):
         >>> s = rng.integers(0, 2, 5000)
         >>> X = np.column_stack([rng.standard_normal(5000) + s, rng.standard_normal(5000)])
         >>> y = (X.sum(axis=1) + rng.standard_normal(5000) > 0.5).astype(int)
-        >>> for weight in (0, 5):
+        >>> for weight in (0, 20):
         ...     model = PrivateFairLogisticRegression(
         ...         weight=weight, budget=PrivacyBudget(1.0, 1e-6), groups=[0, 1], random_state=0
         ...     ).fit(X, y, sensitive_features=s)

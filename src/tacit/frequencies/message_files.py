@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, BinaryIO, Final, Literal
@@ -16,6 +17,7 @@ from tacit.frequencies.counts import Counts
 from tacit.frequencies.hadamard import HadamardResponse
 from tacit.frequencies.kary import KaryResponse
 from tacit.frequencies.oracle import FrequencyOracle
+from tacit.frequencies.recoverable import RecoverableHadamard
 from tacit.frequencies.sets import SubsetSelection, UnaryEncoding
 
 __all__ = ["MOST_BATCHES", "CountsFile", "MessagesHead", "count_files", "read_counts", "write_messages"]
@@ -25,8 +27,10 @@ MOST_BATCHES: Final = 100_000
 _LONGEST_HEAD: Final = 4096
 _LONGEST_COUNTS: Final = 2**28  # bytes of a file of counts of the largest domain
 _AT_ONCE: Final = 2**21  # bytes of messages at once
-_Oracle = BinaryHadamard | HadamardResponse | KaryResponse | UnaryEncoding | SubsetSelection
-_Name = Annotated[str, msgspec.Meta(min_length=1, max_length=64, pattern="^[A-Za-z0-9._-]+$")]
+_Oracle = (
+    BinaryHadamard | HadamardResponse | KaryResponse | RecoverableHadamard | UnaryEncoding | SubsetSelection
+)
+_NAME: Final = re.compile("[A-Za-z0-9._-]{1,64}")
 _Batch = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
 _Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 
@@ -36,16 +40,20 @@ class MessagesHead(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     Attributes:
         mechanism: What made the messages, by its fields.
-        collection: What they are collected for; messages of two collections are never counted together.
+        collection: What they are collected for, up to 64 letters, digits, dots, dashes and underscores;
+            messages of two collections are never counted together.
         batch: 32 hexadecimal digits drawn for this file, by which it is counted once.
         n: Number of messages.
         domain: SHA-256 of the names of the values, in hexadecimal.
         simulated: Whether a known seed made them.
         version: Of the format.
+
+    Raises:
+        ParameterError: No messages, a name of another kind, or a mechanism that needs the places of clients.
     """
 
     mechanism: _Oracle
-    collection: _Name
+    collection: str
     batch: _Batch
     n: int
     domain: _Digest
@@ -54,6 +62,7 @@ class MessagesHead(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     def __post_init__(self) -> None:
         check_count("n", self.n)
+        _check_collection(self.collection)
         _check_by_choice(self.mechanism)
 
 
@@ -76,7 +85,7 @@ class CountsFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """
 
     mechanism: _Oracle
-    collection: _Name
+    collection: str
     batches: tuple[_Batch, ...]
     n: int
     values: list[int]
@@ -86,6 +95,7 @@ class CountsFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     version: Literal[1] = 1
 
     def __post_init__(self) -> None:
+        _check_collection(self.collection)
         _check_by_choice(self.mechanism)
         if not 1 <= len(self.batches) <= MOST_BATCHES or list(self.batches) != sorted(set(self.batches)):
             raise ParameterError(f"batches must be from 1 to {MOST_BATCHES} different ones, in order.")
@@ -240,6 +250,15 @@ def _counted(head: MessagesHead, blocks: Iterator[bytes]) -> CountsFile:
 def _step(oracle: FrequencyOracle) -> int:
     """Return how many messages are in memory at once."""
     return max(1, _AT_ONCE // oracle.message_bytes)
+
+
+def _check_collection(name: str) -> None:
+    """Refuse names that no file may have."""
+    if not _NAME.fullmatch(name):
+        raise ParameterError(
+            "collection must be a name of up to 64 letters, digits, dots, dashes and underscores, got "
+            f"{shown(name)}."
+        )
 
 
 def _check_by_choice(oracle: FrequencyOracle) -> None:

@@ -72,7 +72,7 @@ class PrefixTree:
     Example:
         >>> tree = PrefixTree.calibrated(bits=32, n=1_000_000, budget=PrivacyBudget(1.0))
         >>> tree.layout.dealt, len(tree.levels), round(tree.detectable, 3)
-        (True, 2, 0.026)
+        (True, 2, 0.027)
 
     Reference:
         Bassily, Nissim, Stemmer and Thakurta (2017), NeurIPS (TreeHist); Wang, Li and Jha (2021), IEEE TDSC

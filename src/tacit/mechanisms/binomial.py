@@ -82,7 +82,7 @@ def sample_binomial(trials: npt.ArrayLike, threshold: int, rng: np.random.Genera
 
     Example:
         >>> counts = sample_binomial([1000, 0], 2**62, np.random.default_rng(0))
-        >>> 200 < counts[0] < 300, int(counts[1])
+        >>> bool(200 < counts[0] < 300), int(counts[1])
         (True, 0)
     """
     check_count("threshold", threshold, low=0, high=2**_WORD_BITS - 1)

@@ -203,7 +203,10 @@ def read_actions(path: Path) -> Array:
     import numpy as np
 
     if not path.is_file():
-        raise ParameterError(f"actions must be a number or a CSV file that exists, got {str(path)!r}.")
+        raise ParameterError(
+            "actions must be a CSV file that exists, or a number where they are simulated, got "
+            f"{str(path)!r}."
+        )
     try:
         rows = [line for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
         if not rows:

@@ -6,7 +6,7 @@ import math
 from contextlib import ExitStack
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
@@ -19,7 +19,7 @@ from tacit.cli.pages import ReportFlag, check_page, write_page
 from tacit.errors import DataError, ParameterError, check_choice
 
 if TYPE_CHECKING:
-    from tacit.bandits import BanditPlan, Batch, LiveBandit
+    from tacit.bandits import BanditPlan, Batch, LiveBandit, RewardPrivacy
     from tacit.ledger import Ledger
     from tacit.numerics import Array, IntArray
 
@@ -137,10 +137,11 @@ def run(flags: RunFlags) -> None:
     with ExitStack() as opened:
         if flags.record.exists():
             bandit = LiveBandit.resume(flags.record, plan=asked, seed=flags.seed)
+            log = None if flags.log is None else _read_log(flags.log, bandit.plan.privacy)
             bandit.pay_from(_payers(flags, opened, pays=bandit.draws_noise))
         else:
-            bandit = _start(flags, asked, opened)
-        answered = _answer(bandit, flags.log) if flags.log is not None else []
+            bandit, log = _start(flags, asked, opened), None
+        answered = [] if log is None else _answer(bandit, log)
         batch = bandit.next_batch()
     if flags.out is not None:
         rng = secure() if flags.seed is None else simulated(flags.seed, "bandit deal", batch.number)
@@ -152,7 +153,7 @@ def run(flags: RunFlags) -> None:
     if flags.json:
         print_json(Statement(kind="bandit run", guarantees=bandit.guarantees, answer=facts).to_builtins())
     else:
-        _show(facts, bandit)
+        _show(facts, bandit, log)
 
 
 def _start(flags: RunFlags, plan: BanditPlan | None, opened: ExitStack) -> LiveBandit:
@@ -207,9 +208,17 @@ def _check_out(out: Path, flags: RunFlags) -> None:
             raise ParameterError(f"out must be a file of its own, got {str(out)!r}, which the run needs.")
 
 
-def _answer(bandit: LiveBandit, path: Path) -> list[int]:
+class _Log(NamedTuple):
+    """Rows of a log: batch, action and answer of each."""
+
+    numbers: IntArray
+    actions: IntArray
+    answers: Array
+
+
+def _answer(bandit: LiveBandit, log: _Log) -> list[int]:
     """Answer every batch that the log holds whole; return their numbers."""
-    numbers, actions, answers = _read_log(path, "message" if bandit.plan.privacy.by_message else "reward")
+    numbers, actions, answers = log
     answered: list[int] = []
     while True:
         batch = bandit.next_batch()
@@ -231,7 +240,7 @@ def _answer(bandit: LiveBandit, path: Path) -> list[int]:
         answered.append(batch.number)
 
 
-def _read_log(path: Path, kind: str) -> tuple[IntArray, IntArray, Array]:
+def _read_log(path: Path, privacy: RewardPrivacy) -> _Log:
     """Read batch, action and answer of every row; no answer is quoted.
 
     An answer that is no number is NaN: one client's cell is no reason to refuse the others.
@@ -242,6 +251,7 @@ def _read_log(path: Path, kind: str) -> tuple[IntArray, IntArray, Array]:
 
     if not path.is_file():
         raise ParameterError(f"log must be a file that exists, got {str(path)!r}.")
+    kind = "message" if privacy.by_message else "reward"
     columns = ["batch", "action", kind]
     table = read_table(path, numeric=columns, may_be_empty=True)
     if sorted(table.columns) != sorted(columns):
@@ -260,7 +270,7 @@ def _read_log(path: Path, kind: str) -> tuple[IntArray, IntArray, Array]:
             f"log must have whole numbers as batch, from 1, and as action, from 0; {path} has others."
         )
     numbers, actions = public.astype(np.int64).T
-    return numbers, actions, table[kind].to_numpy()
+    return _Log(numbers, actions, table[kind].to_numpy())
 
 
 def _draw(flags: RunFlags, bandit: LiveBandit) -> None:
@@ -308,7 +318,7 @@ def _facts(bandit: LiveBandit, batch: Batch, answered: list[int], out: Path | No
     }
 
 
-def _show(facts: dict[str, Any], bandit: LiveBandit) -> None:
+def _show(facts: dict[str, Any], bandit: LiveBandit, log: _Log | None) -> None:
     """Print where a run stands."""
     said = ", ".join(map(str, facts["answered"]))
     print_text(
@@ -321,9 +331,13 @@ def _show(facts: dict[str, Any], bandit: LiveBandit) -> None:
         print_text(f"rewards are clipped to [{low:g}, {high:g}]")
     what = "play to the end, and collect nothing" if after["final"] else f"batch {after['batch']}: play"
     print_text(f"{what}, {after['rounds']:,} rounds")
-    print_table(
-        ("action", "rounds"), list(zip(after["actions"], after["counts"], strict=True)), right=("rounds",)
-    )
+    rows: list[tuple[object, ...]] = list(zip(after["actions"], after["counts"], strict=True))
+    columns: tuple[str, ...] = ("action", "rounds")
+    if log is not None and not after["final"] and (log.numbers == after["batch"]).any():
+        in_log = log.actions[log.numbers == after["batch"]].tolist()
+        rows = [(*row, in_log.count(row[0])) for row in rows]
+        columns = (*columns, "in the log")
+    print_table(columns, rows, right=columns[1:])
     print_text("")
     for claim in bandit.guarantees:
         print_text(str(claim))

@@ -228,6 +228,10 @@ class FrequencyFlags:
         if self.threshold and not self.heavy_hitters:
             raise ParameterError(f"threshold is for --heavy-hitters, got {self.threshold!r} without it.")
         check_probability("miss", self.miss, low_open=True, high_open=True)
+        if self.domain is not None and not self.heavy_hitters and _is_bits(self.domain):
+            raise ParameterError(
+                f"domain must be a file, or bits with --heavy-hitters, got {self.domain!r} without it."
+            )
         self._check_large()
         self._check_tables()
 
@@ -262,7 +266,7 @@ class FrequencyFlags:
     @property
     def bits(self) -> int | None:
         """Bits of a domain too large to list; None where its values are listed."""
-        if not (self.heavy_hitters and self.domain is not None and re.fullmatch("[0-9]+", self.domain)):
+        if not (self.heavy_hitters and self.domain is not None and _is_bits(self.domain)):
             return None
         return check_count("domain", int(self.domain[:9]), high=64)
 
@@ -289,7 +293,8 @@ class FrequencyFlags:
         )
         for name, given in wrong.items():
             if given is not None:
-                raise ParameterError(f"{name} {why}, got {str(given)!r}.")
+                said = ",".join(given) if isinstance(given, list) else str(given)
+                raise ParameterError(f"{name} {why}, got {said!r}.")
         if self.items == "numbers" and (self.dictionary or self.hash_seed):
             raise ParameterError("dictionary and hash_seed are for --items hashed, got numbers.")
 
@@ -315,6 +320,11 @@ class FrequencyFlags:
             parties=sizes if self.trust == "aggregate" else (),
             colluding=self.colluding,
         )
+
+
+def _is_bits(domain: str) -> bool:
+    """Return whether a domain is given by its number of bits, and not as a file."""
+    return re.fullmatch("[0-9]+", domain) is not None
 
 
 def check_levels(levels: list[float], epsilon: float | None, others: Mapping[str, object]) -> None:

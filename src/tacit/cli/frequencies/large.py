@@ -157,6 +157,8 @@ def show(tables: str, _names: list[str], answer: LargeAnswer, flags: FrequencyFl
         print_table(columns, rows, right=columns[1:])
     if len(rows) < len(heavy.values):
         print_text(f"... and {len(heavy.values) - len(rows)} more; --json has them all.")
+    if flags.items == "hashed" and None in answer.names:
+        print_text("Numbers are hashes of texts on no list; --dictionary FILE reads a public list back.")
     print_text("")
     levels = ", ".join(f"{level.prefix} bits by {level.mechanism}" for level in tree.levels)
     who = f"each {unit.value} in one level" if tree.layout.dealt else f"each {unit.value} in every level"

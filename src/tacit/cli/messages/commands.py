@@ -42,7 +42,7 @@ class EncodeFlags:
     """Whose values are sent, and how."""
 
     data: Annotated[list[str], typer.Option(help="Tables, a pattern or a folder, one row per record.")]
-    column: Annotated[str, typer.Option(help="Name of the column.")]
+    column: Annotated[list[str], typer.Option(help="Name of the column.")]
     values: Annotated[
         list[str] | None,
         typer.Option(
@@ -87,6 +87,10 @@ class EncodeFlags:
     def __post_init__(self) -> None:
         if self.seed is not None and self.ledger is not None:
             raise ParameterError("--ledger is for messages that leave; with --seed they are a simulation.")
+        if len(self.column) > 1:
+            raise ParameterError(
+                f"column must be one, got {', '.join(self.column)}: messages are about one column each."
+            )
         _check_new(self.out)
 
 
@@ -105,7 +109,6 @@ def encode(flags: EncodeFlags) -> None:
         FrequenciesQuery,
         FrequencyOracle,
         MessagesHead,
-        observer_of_frequencies,
         write_messages,
     )
     from tacit.privacy import Neighbours, PrivacyBudget, TrustModel, Unit
@@ -113,10 +116,11 @@ def encode(flags: EncodeFlags) -> None:
     from tacit.randomness import secure, simulated
 
     tables = find_tables(flags.data)
-    domain = Domain.given(flags.values, flags.domain, tables, flags.column)
+    (column,) = flags.column
+    domain = Domain.given(flags.values, flags.domain, tables, column)
     person = flags.person or tables.described().person
     neighbours = Neighbours(unit=Unit.RECORD if person is None else Unit.PERSON)
-    values, sizes = read_column(tables, flags.column, domain, person=person)
+    values, sizes = read_column(tables, column, domain, person=person)
     n = sum(sizes)
     with progress("calibrating"):
         query = FrequenciesQuery.calibrated(
@@ -141,9 +145,8 @@ def encode(flags: EncodeFlags) -> None:
         domain=_digest(domain.names),
         simulated=price.simulated,
     )
-    msgspec.convert(msgspec.to_builtins(head), MessagesHead)
     places = paying_places(tables, flags.ledger, neighbours, local=True) if flags.seed is None else []
-    plan = hashlib.sha256(msgspec.json.encode([flags.column, head, person])).digest()
+    plan = hashlib.sha256(msgspec.json.encode([column, head, person])).digest()
     with charged(places, price, kind="messages", plan=plan, local=True) as pay, pay():
         with flags.out.open("xb") as file:
             write_messages(file, values, head, rng)
@@ -166,7 +169,7 @@ def encode(flags: EncodeFlags) -> None:
             print_text(
                 f"{flags.out}: {n} messages of {query.mechanism} about {query.k} values, batch {head.batch}"
             )
-            print_text(f"\n{observer_of_frequencies(TrustModel.LOCAL, neighbours.unit)}: {price}")
+            print_text(f"\n{price}")
 
 
 @app.command()
@@ -267,6 +270,8 @@ def estimate(
     print_table(columns, rows, right=columns[1:])
     if len(order) < oracle.k:
         print_text(f"... and {oracle.k - len(order)} more; --json has them all.")
+    if found.simulated:
+        print_text("\nSimulated: a known seed made messages that are counted here, which protects nobody.")
 
 
 def _names(found: CountsFile, values: str | None, domain: Path | None) -> list[str]:
