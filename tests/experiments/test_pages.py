@@ -12,6 +12,12 @@ from tacit.experiments import (
     EXPERIMENTS,
     defaults,
     dme_statements,
+    fermi_adult,
+    fermi_batch,
+    fermi_color_mnist,
+    fermi_communities,
+    fermi_corrupted,
+    fermi_small,
     frequencies_randomness_statements,
     heavy_tails_statements,
     isrl_convex_statements,
@@ -189,9 +195,41 @@ def refinement(page: str) -> Iterator[str]:
     yield from successive_refinement_statements.saved_statements(saved)
 
 
+def fair_notions(page: str) -> Iterator[str]:
+    return iter(fermi_adult.statements(*tables(page)))
+
+
+def fair_batches(page: str) -> Iterator[str]:
+    return fermi_batch.statements(*tables(page))
+
+
+def fair_damaged(page: str) -> Iterator[str]:
+    return fermi_corrupted.statements(*tables(page))
+
+
+def fair_small(page: str) -> Iterator[str]:
+    return fermi_small.statements(*tables(page))
+
+
+def fair_attributes(page: str) -> Iterator[str]:
+    return fermi_communities.statements(*tables(page))
+
+
+def fair_colours(page: str) -> Iterator[str]:
+    return fermi_color_mnist.statements(*tables(page))
+
+
 @pytest.mark.parametrize(
     ("page", "said"),
     [
+        ("fermi-adult", fair_notions),
+        ("fermi-batch", fair_batches),
+        ("fermi-missing", fair_damaged),
+        ("fermi-noisy", fair_damaged),
+        ("fermi-compas", fair_small),
+        ("fermi-german", fair_small),
+        ("fermi-communities", fair_attributes),
+        ("fermi-color-mnist", fair_colours),
         ("frequencies-randomness", randomness),
         ("successive-refinement", refinement),
         ("private-bandits", bandits),

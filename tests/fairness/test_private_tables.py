@@ -84,3 +84,15 @@ def test_unknown_groups_count_for_nobody_and_bad_input_is_refused() -> None:
             DPEqualizedOddsPostprocessor(budget, **how)
     with pytest.raises(ParameterError, match="delta"):
         DPEqualizedOddsPostprocessor(PrivacyBudget(1.0))
+
+
+def test_it_says_what_predictions_must_not_have_seen_and_mixes_whoever_has_no_group() -> None:
+    rng = np.random.default_rng(1)
+    p, y, s = (rng.integers(0, 2, 400) for _ in range(3))
+    model = DPEqualizedOddsPostprocessor(PrivacyBudget(1.0, 1e-6)).fit(p, y, s, rng=simulated(0, "table"))
+    assert "made without the groups" in str(model.guarantee_)
+    model.chances_ = np.array([[0.0, 0.0], [1.0, 1.0]])
+    np.testing.assert_array_equal(model.predict(p, np.where(s == 0, -1, 7), rng=rng), p)
+    model.chances_ = np.array([[0.0, 1.0], [0.0, 1.0]])
+    none = model.predict(np.ones(4000, dtype=int), np.full(4000, -1), rng=rng)
+    assert abs(none.mean() - 0.5) < 0.05  # six deviations: false alarm below 1e-9

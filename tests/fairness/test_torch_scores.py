@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tacit.errors import ParameterError, TacitError
-from tacit.fairness import StepSizes, TorchScores, fermi, fermi_exact
+from tacit.fairness import StepSizes, TorchScores, fermi, fermi_exact, network_scores
 from tests.fairness.problems import D, problem, slope
 
 
@@ -69,3 +69,21 @@ def test_without_torch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> No
         TorchScores(None, 2)
     with pytest.raises(ParameterError, match="classes must be a whole number >= 2"):
         TorchScores(None, 1)
+
+
+@pytest.mark.parametrize("kind", ["mlp", "lenet-5"])
+def test_a_small_network_is_drawn_from_its_generator(kind: str) -> None:
+    pytest.importorskip("torch")
+    made = [
+        network_scores(kind, channels=3, side=28, classes=10, rng=np.random.default_rng(seed))
+        for seed in (0, 0, 1)
+    ]
+    starts = [one.start() for one in made]
+    assert made[0].scores(starts[0], np.zeros((2, 3 * 28 * 28))).shape == (2, 10)
+    assert np.array_equal(starts[0], starts[1])
+    assert not np.array_equal(starts[0], starts[2])
+
+
+def test_networks_that_there_are() -> None:
+    with pytest.raises(ParameterError, match="kind"):
+        network_scores("vgg", channels=3, side=28, classes=10, rng=np.random.default_rng(0))

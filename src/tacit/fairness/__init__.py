@@ -45,7 +45,7 @@ from tacit.fairness.search import FoundWeight, least_weight
 from tacit.fairness.standard import Standard
 from tacit.fairness.summary import FairnessSummary, GroupSummary, ViolationSummary, summarise
 from tacit.fairness.thresholds import Cut, best_cut
-from tacit.fairness.torch_scores import TorchScores
+from tacit.fairness.torch_scores import TorchScores, network_scores
 from tacit.fairness.tradeoffs import pareto, tradeoff
 from tacit.fairness.training import Training
 from tacit.fairness.units import FairUnits
@@ -117,6 +117,7 @@ __all__ = [
     "least_weight",
     "metric_frame",
     "naive_majority_mixture",
+    "network_scores",
     "pareto",
     "parity_violation",
     "penalty_of",

@@ -8,11 +8,11 @@ import numpy as np
 from scipy.optimize import linprog
 
 from tacit.errors import DataError, ParameterError, check_positive, check_probability
+from tacit.learning.fitting import with_notes
 from tacit.means import AdditiveMean, DiscreteGaussianNoise, Round
 from tacit.numerics import Array, IntArray
 from tacit.privacy import (
     Event,
-    Guarantee,
     Neighbours,
     Part,
     PrivacyBudget,
@@ -23,6 +23,8 @@ from tacit.privacy import (
     guarantee,
 )
 from tacit.randomness import is_secure
+
+_PUBLIC = "predictions and labels are public, and predictions were made without the groups of these records"
 
 __all__ = ["DPEqualizedOddsPostprocessor", "equalized_odds_mixture"]
 
@@ -70,7 +72,8 @@ class DPEqualizedOddsPostprocessor:
     """Mixes binary predictions of any model by group, so that rates differ by about a slack at most.
 
     The joint table of prediction, label and group is released once. Predictions and labels are public, as
-    with every other guarantee of a sensitive attribute alone. Groups are needed at prediction too.
+    with every other guarantee of a sensitive attribute alone, and the model must not have seen the groups of
+    these records: one changed group would change predictions. Groups are needed at prediction too.
 
     Attributes:
         budget: What the table may cost; delta > 0.
@@ -140,12 +143,13 @@ class DPEqualizedOddsPostprocessor:
         noisy = np.asarray(mean.estimate(rows.reshape(n, -1), asked, rng=rng)).reshape(2, 2, self.groups)
         self.table_ = np.maximum(noisy, 0.0)
         self.chances_ = equalized_odds_mixture(self.table_, self.slack)
-        self.guarantee_: Guarantee = guarantee(
+        stated = guarantee(
             event(self.multiplier_),
             self.budget.delta,
             observer="whoever sees the mixture",
             simulated=not is_secure(rng),
         )
+        (self.guarantee_,) = with_notes([stated], [_PUBLIC])
         return self
 
     def predict(self, predictions: IntArray, groups: IntArray, *, rng: np.random.Generator) -> IntArray:
@@ -153,7 +157,11 @@ class DPEqualizedOddsPostprocessor:
 
         Args:
             predictions: 0 or 1, shape (n,).
-            groups: Place of each record's group, shape (n,).
+            groups: Place of each record's group, shape (n,); any other number is no group, and is mixed as
+                the mean of groups is.
             rng: Of the mixture.
         """
-        return (rng.random(len(predictions)) < self.chances_[predictions, groups]).astype(np.int64)
+        chances = np.column_stack([self.chances_, self.chances_.mean(axis=1)])
+        known = (groups >= 0) & (groups < self.groups)
+        chosen = chances[predictions, np.where(known, groups, self.groups)]
+        return (rng.random(len(predictions)) < chosen).astype(np.int64)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 
-from tacit.errors import TacitError, check_count, install_extra
+from tacit.errors import TacitError, check_choice, check_count, install_extra
 from tacit.numerics import Array
 
-__all__ = ["TorchScores"]
+__all__ = ["TorchScores", "network_scores"]
 
 
 class TorchScores:
@@ -88,6 +89,55 @@ class TorchScores:
     def _flat(tensors: Any) -> Array:
         """Return tensors as one flat array, float64."""
         return np.concatenate([one.detach().double().cpu().numpy().ravel() for one in tensors])
+
+
+def network_scores(
+    kind: str, *, channels: int, side: int, classes: int, rng: np.random.Generator, chunk: int = 4096
+) -> TorchScores:
+    """Return a small network for square images, each a row of channels * side * side numbers.
+
+    Args:
+        kind: "mlp", layers of 300 and 100, or "lenet-5", two convolutions of 5 x 5 and layers of 120 and 84;
+            both with rectifiers.
+        channels: Of an image.
+        side: Pixels of one, 16 or more for "lenet-5".
+        classes: m >= 2.
+        rng: Draws the first parameters, uniform within 1 / sqrt(inputs of the layer).
+        chunk: As for `TorchScores`.
+
+    Raises:
+        TacitError: The extra `tacit[torch]` is not installed.
+        ParameterError: No such network, or a number out of range.
+
+    Reference:
+        LeCun, Bottou, Bengio and Haffner (1998) for LeNet-5; Lowy (2023), section 5.4.
+    """
+    check_choice("kind", kind, ["mlp", "lenet-5"])
+    check_count("channels", channels)
+    check_count("side", side, low=16 if kind == "lenet-5" else 1)
+    torch = _torch()
+    nn = torch.nn
+    if kind == "mlp":
+        widths, first = (channels * side * side, 300, 100), []
+    else:
+        left = ((side - 4) // 2 - 4) // 2  # of a side, behind two convolutions that halve it
+        widths = (16 * left * left, 120, 84)
+        first = [
+            nn.Unflatten(1, (channels, side, side)),
+            nn.Conv2d(channels, 6, 5),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+        ]
+        first += [nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()]
+    hidden = [layer for a, b in itertools.pairwise(widths) for layer in (nn.Linear(a, b), nn.ReLU())]
+    module = nn.Sequential(*first, *hidden, nn.Linear(widths[-1], classes))
+    with torch.no_grad():
+        for layer in module:
+            if hasattr(layer, "weight"):
+                most = layer.weight[0].numel() ** -0.5
+                for part in (layer.weight, layer.bias):
+                    part.copy_(torch.as_tensor(rng.uniform(-most, most, tuple(part.shape))))
+    return TorchScores(module, classes, chunk=chunk)
 
 
 def _torch() -> Any:

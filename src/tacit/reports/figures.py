@@ -207,8 +207,8 @@ def _draw_panel(
 
 
 def _bar(row: Mapping[str, object], error: str | None) -> float:
-    """Return half the length of a point's error bar: two standard errors."""
-    return 0.0 if error is None else 2 * _number(row[error])
+    """Return half the length of a point's error bar: two standard errors, or none where there is none."""
+    return 0.0 if error is None or row[error] is None else 2 * _number(row[error])
 
 
 def _number(value: object) -> float:
