@@ -234,6 +234,7 @@ def fair_colours(page: str) -> Iterator[str]:
         ("successive-refinement", refinement),
         ("private-bandits", bandits),
         ("dp-fermi-credit", fair),
+        ("dp-fermi-adult", fair),
         ("dp-fermi-parkinsons", fair),
         ("dp-fermi-record", fair),
         ("heavy-tails", tails),
