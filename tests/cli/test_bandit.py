@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from msgspec.structs import replace
 
@@ -248,6 +249,25 @@ def test_a_run_refuses_what_it_is_not_of(
     (said,) = capsys.readouterr().err.splitlines()  # of no ledger where nothing is asked
     assert "log must be a file" in said
     assert record.read_bytes() == before
+
+
+def test_one_cell_of_text_refuses_no_log(
+    actions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A Parquet column of text is read cell by cell: what one client wrote must not show in an error."""
+    pytest.importorskip("pyarrow")
+    record, log = tmp_path / "run.json", tmp_path / "log.parquet"
+    start = ["--actions", str(actions), "--horizon", "500", "--trust", "none"]
+    found = answer(["run", str(record), *start], capsys)["next"]
+    begun = record.read_bytes()
+    rows = np.repeat(found["actions"], found["counts"])
+    for cell, value in (("0.5", 0.5), ("x", -1.0), ("", -1.0), (None, -1.0)):
+        record.write_bytes(begun)
+        rewards = [cell, *["0.5"] * (len(rows) - 1)]
+        pd.DataFrame({"batch": 1, "action": rows, "reward": rewards}).to_parquet(log)
+        assert answer(["run", str(record), "--log", str(log)], capsys)["answered"] == [1]
+        sums = json.loads(record.read_text())["answered"][0]["sums"]
+        assert sum(sums) == pytest.approx(value + 0.5 * (len(rows) - 1))
 
 
 @pytest.mark.parametrize(

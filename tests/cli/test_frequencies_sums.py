@@ -171,7 +171,14 @@ def about_others(found: Data) -> None:
     found["about"][1]["units"] = 1_000
 
 
+def surer(found: Data) -> None:
+    for ends in found["intervals"].values():
+        if ends[0] > 0 and ends[1] < 1:
+            ends[0] = (ends[0] + ends[1]) / 2
+
+
 CHANGES = [
+    surer,
     *(cut, swap, one_trust, fewer, cheaper, unsaid, once, noisier, more_accurate, shorter),
     *(other_mechanism, fewer_tables, without_tables, about_others),
 ]

@@ -51,7 +51,15 @@ def test_tables_hold_the_truth_and_their_statement_is_verified(
             assert lower[place] <= true <= upper[place]
     file = tmp_path / "statement.json"
     first = found["tables"][0]
+    unknown = np.array(first["estimates"], dtype=object)
+    unknown.flat[0] = None
+    # About the middle of each, with ends of 0 and 1 where they are.
+    narrower = np.round(
+        0.9 * np.array(first["intervals"]) + 0.1 * np.mean(first["intervals"], -1)[..., None], 9
+    )
     changes = [
+        ("tables", [{**first, "estimates": unknown.tolist()}, *found["tables"][1:]]),
+        ("columns", {**found["columns"], "a": ["x", "x", "other"]}),
         ("tables", [{**first, "rmse": first["rmse"] / 2}, *found["tables"][1:]]),
         ("tables", [{**first, "n": first["n"] + 1}, *found["tables"][1:]]),
         ("tables", [{**first, "intervals": first["estimates"]}, *found["tables"][1:]]),
@@ -67,6 +75,8 @@ def test_tables_hold_the_truth_and_their_statement_is_verified(
         ("columns", {**found["columns"], "a": ["x", "y"]}),
         ("notes", found["notes"][1:]),
     ]
+    if first["mechanism"] not in ("hr", "rhr"):  # whose intervals follow from no count
+        changes.append(("tables", [{**first, "intervals": narrower.tolist()}, *found["tables"][1:]]))
     file.write_text(json.dumps(found))
     assert main(["account", "verify", str(file)]) == 0
     for field, value in changes:

@@ -244,6 +244,9 @@ def test_silos_that_tell_what_they_sent_hide_nobody(trust: TrustModel) -> None:
         ({"trust": AGGREGATE, "budget": PrivacyBudget(1.0)}, "delta must be > 0 under aggregate trust"),
         ({"trust": AGGREGATE, "colluding": 2}, "shares must be"),
         ({"trust": LOCAL, "colluding": 1}, "n_min and colluding must be 0"),
+        ({"trust": SHUFFLE, "n_min": math.nan}, "n_min must be a whole number"),
+        ({"trust": SHUFFLE, "colluding": -(10**400)}, "colluding must be a whole number"),
+        ({"trust": SHUFFLE, "sizes": [5, 10**400]}, "a number of units of a silo must be"),
         ({"trust": LOCAL, "sizes": []}, "the number of silos must be"),
     ],
 )

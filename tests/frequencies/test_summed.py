@@ -116,6 +116,8 @@ def test_what_has_no_price_is_refused(fields: dict[str, Any], said: str) -> None
 
 
 def test_too_small_a_budget_and_other_values_are_refused() -> None:
+    with pytest.raises(ParameterError, match="a number of units of a table must be"):
+        SummedHistogram.calibrated(k=3, sizes=[5, 10**400], budget=PrivacyBudget(1.0, 1e-6))
     with pytest.raises(BudgetError):
         query(budget=PrivacyBudget(1e-13, 1e-12))
     with pytest.raises(ParameterError, match=r"values must have shape \(1000,\)"):

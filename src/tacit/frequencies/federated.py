@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from tacit.errors import ParameterError, check_count
+from tacit.errors import LARGEST_COUNT, ParameterError, check_count
 from tacit.federation import Federation, Kinds, Measure, Plan, Step, with_honest, with_widths
 from tacit.frequencies.items import ITEMS
 from tacit.means import (
@@ -100,6 +100,10 @@ def histogram_plan(
         DiscreteLaplaceNoise(noise_multiplier=1.0, steps=1)
     """
     parties = check_count("the number of silos", len(sizes))
+    sizes = [check_count("a number of units of a silo", size, high=LARGEST_COUNT) for size in sizes]
+    colluding = check_count("colluding", colluding, low=0, high=LARGEST_COUNT)
+    if n_min is not None:
+        n_min = check_count("n_min", n_min, low=0, high=LARGEST_COUNT)
     if each_record and trust is not TrustModel.LOCAL:
         raise ParameterError(f"each_record is for local trust, got {trust.value} trust.")
     together = trust in (TrustModel.SHUFFLE, TrustModel.AGGREGATE)

@@ -231,10 +231,10 @@ class PrefixTree:
         return -level.n if isinstance(level.oracle, NoisyHistogram) else 0
 
     def _lower(self, level: TreeLevel, score: int) -> float:
-        return float(self._band(level, np.array([score])).lower[0])
+        return float(self.band(level, np.array([score])).lower[0])
 
-    def _band(self, level: TreeLevel, scores: IntArray) -> Band:
-        """Return intervals of the frequencies of all rows, of the values of the last level."""
+    def band(self, level: TreeLevel, scores: IntArray) -> Band:
+        """Return intervals of the frequencies of all rows, of values of the last level with these scores."""
         confidence = 1 - 2 * self.false_alarm
         if not self.layout.dealt:
             return level.band(scores, confidence)
@@ -283,7 +283,7 @@ class PrefixTree:
 
     def _found(self, prefixes: npt.NDArray[np.uint64], scores: IntArray, estimates: Array) -> HeavyHitters:
         """Return the continuations of the last prefixes that are above the threshold."""
-        band = self._band(self.levels[-1], scores)
+        band = self.band(self.levels[-1], scores)
         heavy = np.flatnonzero(band.lower > self.threshold)
         heavy = heavy[np.argsort(-estimates[heavy], kind="stable")]
         return HeavyHitters(

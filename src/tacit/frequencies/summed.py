@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tacit.errors import ParameterError, check_count, check_probability
+from tacit.errors import LARGEST_COUNT, ParameterError, check_count, check_probability
 from tacit.frequencies.bands import Band
 from tacit.frequencies.central import ROWS
 from tacit.frequencies.items import ItemCounts, Items
@@ -83,6 +83,7 @@ class SummedHistogram:
             BudgetError: No noise meets the budget.
         """
         check_count("k", k, low=2, high=MOST_VALUES)
+        sizes = [check_count("a number of units of a table", size, high=LARGEST_COUNT) for size in sizes]
         tables = len(sizes)
         check_shares(tables, colluding)
         mean = counts_of_shares(k=k, budget=budget, shares=tables - colluding, neighbours=neighbours)

@@ -12,7 +12,13 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tacit.errors import BudgetError, ParameterError, check_choice, check_count, check_probability
+from tacit.errors import (
+    BudgetError,
+    ParameterError,
+    check_choice,
+    check_count,
+    check_probability,
+)
 from tacit.frequencies.bands import Band
 from tacit.frequencies.oracle import MOST_VALUES, FrequencyOracle
 from tacit.frequencies.query import FrequenciesQuery, observer_of_frequencies, split_budget

@@ -74,9 +74,15 @@ class TreeLevel:
         if isinstance(self.oracle, NoisyHistogram):
             counts = self.oracle.counts(places, rng)
             return counts, counts / self.n
-        estimates, support = self.oracle.estimate(self.oracle.collect(places, rng)), _support(self.oracle)
-        scores = np.rint((estimates * support.gap + support.other) * self.n).astype(np.int64)
-        return scores, estimates
+        estimates = self.oracle.estimate(self.oracle.collect(places, rng))
+        return np.rint(self.scores(estimates)).astype(np.int64), estimates
+
+    def scores(self, estimates: Array) -> Array:
+        """Return the scores of which these are the estimates, but for rounding."""
+        if isinstance(self.oracle, NoisyHistogram):
+            return estimates * self.n
+        support = _support(self.oracle)
+        return np.asarray((estimates * support.gap + support.other) * self.n)
 
     def event(self, trust: TrustModel, neighbours: Neighbours) -> Event:
         """Return what an observer of this level learns."""

@@ -74,7 +74,7 @@ def check_frequencies(found: Statement) -> None:
         if note not in found.notes:
             raise VerificationError(f"the statement leaves out a note that its facts ask for: {note}")
     _check_numbers(answer, k)
-    check_intervals(_mechanism(found, n, k), answer["intervals"], n, confidence)
+    check_intervals(_mechanism(found, n, k), list(answer["intervals"].values()), n, confidence)
 
 
 def _check_mechanism(found: Statement, n: int, k: int) -> None:
@@ -188,21 +188,25 @@ def check_intervals(
 
     Of mechanisms whose intervals are those of a count; those of noise on counts have one width, unless an end
     is cut off.
+
+    Args:
+        oracle: The mechanism.
+        intervals: Shape (k, 2): lower and upper ends.
+        n: Number of messages, or of rows.
+        confidence: That none of them misses.
     """
     import numpy as np
 
-    from tacit.frequencies import FrequencyOracle, NoisyHistogram
+    from tacit.frequencies import FrequencyOracle
 
-    ends = np.array(list(intervals.values()), dtype=np.float64)
-    if isinstance(oracle, NoisyHistogram):
+    ends = np.array(intervals, dtype=np.float64)
+    if isinstance(oracle, FrequencyOracle):
+        fits = oracle.support is None or oracle.support.allows(ends, n, confidence)
+    else:
         whole = oracle.band(np.full(oracle.k, n // 2), n, confidence).intervals[0]
         wide, uncut = ends[:, 1] - ends[:, 0], (ends[:, 0] > 0) & (ends[:, 1] < 1)
         cut_off = whole[0] <= 0 or whole[1] >= 1
         fits = bool(cut_off or np.all(np.abs(wide[uncut] - (whole[1] - whole[0])) <= 1e-9))
-    elif isinstance(oracle, FrequencyOracle):
-        fits = oracle.support is None or oracle.support.allows(ends, n, confidence)
-    else:
-        fits = True
     if not fits:
         raise VerificationError("the intervals at the top are not those of the mechanism: one was changed.")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Final
 
 from tacit.cli.frequencies import facts_of_tree, notes_on_tree
@@ -136,13 +137,25 @@ def _check_found(answer: dict[str, Any], tree: PrefixTree) -> None:
         if not isinstance(one, dict) or set(one) != {"item", "text", "estimate", "interval"}:
             raise VerificationError("a value that was found has other fields.")
         seen.add(check_count("item", one["item"], low=0, high=2**tree.bits - 1))
-        check_finite("an estimate at the top", one["estimate"])
-        if not isinstance(one["interval"], list) or len(one["interval"]) != 2:
-            raise VerificationError("an interval at the top must be two numbers.")
-        low, high = (check_finite("an interval at the top", end) for end in one["interval"])
-        if not tree.threshold < low <= high <= 1:
-            raise VerificationError("the interval of a value that was found must lie above the threshold.")
         if not isinstance(one["text"], str | None):
             raise VerificationError("the text of a value that was found must be a text.")
+        _check_interval(check_finite("an estimate at the top", one["estimate"]), one["interval"], tree)
     if len(seen) != len(answer["heavy_hitters"]):
         raise VerificationError("a value was found twice.")
+
+
+def _check_interval(estimate: float, interval: object, tree: PrefixTree) -> None:
+    """Refuse an interval that is not that of an estimate, or not above the threshold."""
+    import numpy as np
+
+    last = tree.levels[-1]
+    score = math.inf if abs(estimate) > 2**53 else float(last.scores(np.array([estimate]))[0])
+    if abs(score) > 2**53 or abs(score - round(score)) > 1e-6 * max(abs(score), 1):
+        raise VerificationError("an estimate at the top is not that of a whole number of rows or messages.")
+    if not isinstance(interval, list) or len(interval) != 2:
+        raise VerificationError("an interval at the top must be two numbers.")
+    ends = [check_finite("an interval at the top", end) for end in interval]
+    if not np.allclose(ends, tree.band(last, np.array([round(score)])).intervals[0], rtol=0, atol=1e-9):
+        raise VerificationError("an interval at the top is not that of its estimate: one was changed.")
+    if not tree.threshold < ends[0] <= ends[1]:
+        raise VerificationError("the interval of a value that was found must lie above the threshold.")

@@ -71,7 +71,7 @@ def _check_analysts(found: Statement, scheme: LevelledHadamard, n: int) -> None:
             raise VerificationError("analysts must estimate the frequencies of the same values.")
         check_shares(one["estimates"], one["intervals"], scheme.k, found.answer["projection"])
         _check_same(one, {"rmse": (oracle.frequency_mse(n) / scheme.k) ** 0.5})
-        check_intervals(oracle, one["intervals"], n, found.answer["confidence"])
+        check_intervals(oracle, list(one["intervals"].values()), n, found.answer["confidence"])
 
 
 def _scheme(answer: dict[str, Any]) -> LevelledHadamard:

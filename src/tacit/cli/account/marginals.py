@@ -6,6 +6,7 @@ import itertools
 import math
 from typing import TYPE_CHECKING, Any, Final
 
+from tacit.cli.account.frequencies import check_intervals
 from tacit.cli.frequencies import notes_on_tables
 from tacit.errors import ParameterError, VerificationError, check_count, check_positive, check_probability
 
@@ -54,6 +55,7 @@ def _check_all(found: Statement, n: int) -> None:
     """Refuse events that are not those of the tables, and numbers that no tables have."""
     import numpy as np
 
+    from tacit.frequencies import FrequencyOracle
     from tacit.privacy import Compose, Parallel, TrustModel
 
     answer, claims = found.answer, found.guarantees
@@ -61,6 +63,12 @@ def _check_all(found: Statement, n: int) -> None:
     order, dealt = list(names), answer["answering"] == "one table"
     if answer["answering"] not in ("one table", "every table") or not stated:
         raise ParameterError("answering must be one table or every table.")
+    if not all(
+        isinstance(values, list) and len({str(value) for value in values}) == len(values)
+        for values in names.values()
+    ):
+        raise ParameterError("the values of a column must be different ones.")
+    sure = 1 - (1 - answer["confidence"]) / len(stated)
     rows = [n // len(stated) + (k < n % len(stated)) if dealt else n for k in range(len(stated))]
     views = (trust, TrustModel.LOCAL)[: len(claims)]
     events: list[list[Event]] = [[] for _ in views]
@@ -80,10 +88,13 @@ def _check_all(found: Statement, n: int) -> None:
         if abs(one["rmse"] - (mse / math.prod(shape)) ** 0.5) > 1e-9 * one["rmse"]:
             raise ParameterError("an rmse is not that of its mechanism.")
         cells, ends = np.array(one["estimates"], dtype=float), np.array(one["intervals"], dtype=float)
-        if cells.shape != shape or ends.shape != (*shape, 2) or abs(cells.sum() - 1) > 1e-6:
+        if cells.shape != shape or ends.shape != (*shape, 2) or not abs(cells.sum() - 1) <= 1e-6:
             raise ParameterError("estimates must be of the columns' values and add up to 1.")
         if not (np.all(ends >= 0) and np.all(ends <= 1) and np.all(ends[..., 0] <= ends[..., 1])):
             raise ParameterError("intervals must lie in [0, 1].")
+        # Of other scores of dealt rows, intervals of all rows are not those of the mechanism.
+        if not dealt or (isinstance(oracle, FrequencyOracle) and oracle.support):
+            check_intervals(oracle, ends.reshape(-1, 2), own, sure)
         bits.append(message)
         random.append(coins)
         shapes.append(one["columns"])

@@ -248,6 +248,7 @@ def _read_log(path: Path, privacy: RewardPrivacy) -> _Log:
     import numpy as np
 
     from tacit.data import read_table
+    from tacit.data.cells import numbers
 
     if not path.is_file():
         raise ParameterError(f"log must be a file that exists, got {str(path)!r}.")
@@ -258,19 +259,15 @@ def _read_log(path: Path, privacy: RewardPrivacy) -> _Log:
         raise DataError(
             f"log must have the columns {', '.join(columns)}, got {', '.join(map(str, table.columns))!r:.80}."
         )
-    try:  # a Parquet file may hold text, whole columns of it
-        table = table.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(
-            f"log must have numbers as {', '.join(columns)}; {path} has other columns."
-        ) from error
-    public = table[["batch", "action"]].to_numpy()
-    if not np.all((public >= [1, 0]) & (public < 2**53) & (public == np.floor(public))):
+    # Cell by cell: a Parquet file may hold text, whole columns of it.
+    batches, actions, answers = (numbers(table[name]) for name in columns)
+    public = np.stack([batches, actions])
+    if not np.all((public >= [[1], [0]]) & (public < 2**53) & (public == np.floor(public))):
         raise DataError(
             f"log must have whole numbers as batch, from 1, and as action, from 0; {path} has others."
         )
-    numbers, actions = public.astype(np.int64).T
-    return _Log(numbers, actions, table[kind].to_numpy())
+    whole = public.astype(np.int64)
+    return _Log(whole[0], whole[1], answers)
 
 
 def _draw(flags: RunFlags, bandit: LiveBandit) -> None:
