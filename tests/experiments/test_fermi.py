@@ -10,7 +10,7 @@ import pytest
 from tacit.experiments import fermi_adult, fermi_batch, fermi_communities, fermi_corrupted, fermi_small
 from tacit.experiments.fermi_color_mnist import Task, compute, statements
 from tacit.experiments.fermi_statements import at_violation, cheapest, dominance, near
-from tacit.experiments.fermi_tasks import row
+from tacit.experiments.fermi_tasks import Split, row
 from tacit.experiments.reference import reference
 
 ROWS = dict[str, object]
@@ -28,7 +28,7 @@ def no_fairlearn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_adult_is_as_the_reference() -> None:
-    weights = {"FERMI": (0.0, 3.0)}
+    weights: dict[str, tuple[float, ...]] = {"FERMI": (0.0, 3.0)}
     report = fermi_adult.compute(("demographic-parity",), (), quiet, weights)
     assert any(": 8 of 8 numbers." in note for note in report.notes)
     assert [made["line"] for made in report.rows] == ["FERMI", *["naive"] * 4, "FERMI"]
@@ -40,7 +40,7 @@ def test_adult_is_as_the_reference() -> None:
 
 @pytest.mark.parametrize("damage", [fermi_corrupted.MISSING, fermi_corrupted.NOISY])
 def test_damage_is_done_to_training_records_alone(damage: fermi_corrupted.Damage) -> None:
-    split = fermi_corrupted.Split.load("adult-ch5")
+    split = Split.load("adult-ch5")
     spoilt = damage.done(split, 0)
     unknown = sum(name is None for name in spoilt.s)
     assert unknown == (round(0.9 * len(split.y)) if damage.hidden else 0)
