@@ -12,6 +12,7 @@ from tacit.experiments.fermi_color_mnist import Task, compute, statements
 from tacit.experiments.fermi_statements import at_violation, cheapest, dominance, near
 from tacit.experiments.fermi_tasks import Split, row
 from tacit.experiments.reference import reference
+from tests.data.test_datasets import needs
 
 ROWS = dict[str, object]
 
@@ -28,6 +29,7 @@ def no_fairlearn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_adult_is_as_the_reference() -> None:
+    needs("adult")
     weights: dict[str, tuple[float, ...]] = {"FERMI": (0.0, 3.0)}
     report = fermi_adult.compute(("demographic-parity",), (), quiet, weights)
     assert any(": 8 of 8 numbers." in note for note in report.notes)
@@ -40,6 +42,7 @@ def test_adult_is_as_the_reference() -> None:
 
 @pytest.mark.parametrize("damage", [fermi_corrupted.MISSING, fermi_corrupted.NOISY])
 def test_damage_is_done_to_training_records_alone(damage: fermi_corrupted.Damage) -> None:
+    needs("adult")
     split = Split.load("adult-ch5")
     spoilt = damage.done(split, 0)
     unknown = sum(name is None for name in spoilt.s)
@@ -64,6 +67,8 @@ def test_damage_is_judged_by_what_is_lost() -> None:
 
 
 def test_small_data_is_as_the_reference() -> None:
+    needs("compas")
+    needs("german")
     small = replace(fermi_small.COMPAS, weights=(0.0, 5.0), panels={"race": slice(0, 1)})
     report = fermi_small.compute(small, 1, quiet)
     assert any(": 6 of 6 numbers." in note for note in report.notes)
@@ -74,6 +79,7 @@ def test_small_data_is_as_the_reference() -> None:
 
 
 def test_communities_are_as_the_reference() -> None:
+    needs("communities")
     report = fermi_communities.compute(("demographic-parity",), ("FERMI",), (1,), (0.0, 5.0), 1, quiet)
     assert any(": 6 of 6 numbers." in note for note in report.notes)
     lines = {made["line"] for made in report.more["fixed-violation"].rows}
@@ -81,6 +87,7 @@ def test_communities_are_as_the_reference() -> None:
 
 
 def test_colour_is_read_unless_it_is_penalised() -> None:
+    needs("mnist")
     asked = [
         Task("colour is the label", "softmax regression", w, "softmax regression", w, 64, 2)
         for w in (0.0, 7.5)

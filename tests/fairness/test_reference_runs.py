@@ -16,10 +16,12 @@ from tacit.fairness import (
     joint_table,
     parity_violation,
 )
+from tests.data.test_datasets import needs
 
 
 @pytest.fixture(scope="module")
 def adult() -> Preset:
+    needs("adult")
     return load_preset("adult-ch5", rng=np.random.default_rng(0))
 
 

@@ -31,6 +31,7 @@ from tacit.privacy import Neighbours, PrivacyBudget
 from tacit.reports import results_json, write_run
 from tacit.reports.comparison import comparison_notes
 from tacit.reports.metrics import read_metrics
+from tests.data.test_datasets import needs
 from tests.jobs.tables import write_charges, write_patients
 
 RNG = np.random.default_rng(5)
@@ -282,6 +283,7 @@ def test_jobs_refuse_what_does_not_fit(settings: dict[str, Any], message: str, t
 
 
 def test_a_data_set_knows_what_its_labels_are() -> None:
+    needs("insurance")
     facts = {"trust": "none", "rounds": 2, "seed": 0}
     with pytest.raises(ParameterError, match="where labels are numbers, got 'hinge'"):
         Job(JobConfig.of({"data": "insurance", "loss": "hinge", **facts}))
