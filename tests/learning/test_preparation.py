@@ -21,6 +21,7 @@ from tacit.federation import (
     RandomSubset,
     Scheduled,
     Step,
+    least_noise,
 )
 from tacit.learning import (
     AcceleratedNoisyMinibatchSGD,
@@ -201,7 +202,8 @@ def test_choosing_rounds_prices_sampled_batches_once(batch: Fixed, monkeypatch: 
         counts.append(isinstance(event_at(1.0), Repeat))
         return calibrate(event_at, budget)
 
-    monkeypatch.setattr(preparation, "calibrate", counting)
+    for module in (preparation, least_noise):  # rough noise, and that of the plan
+        monkeypatch.setattr(module, "calibrate", counting)
     prepare(settings_with(NoisyMinibatchSGD(batch=batch)), SIZES)
     assert sum(counts) == 1  # all others are single Gaussian releases
 

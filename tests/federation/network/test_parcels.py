@@ -82,7 +82,7 @@ def test_every_estimator_that_knows_shuffling_is_tried() -> None:
         )
     }
     assert {type(estimator(name)) for name in CASES} == {ALL[tag] for tag in may}
-    assert len(may) == 11
+    assert len(may) == 12
 
 
 @pytest.mark.parametrize("name", CASES)
