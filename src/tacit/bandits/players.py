@@ -12,7 +12,8 @@ from tacit.numerics import Array, IntArray
 
 __all__ = ["DEALT_REWARDS", "OWN_REWARDS", "DealtRewards", "OwnRewards", "Play", "Players"]
 
-DEALT_REWARDS, OWN_REWARDS = "dealt rewards", "own rewards"
+DEALT_REWARDS = "dealt rewards"
+OWN_REWARDS = "own rewards"
 """How plans name the statistics: where a silo deals the actions, and where every client draws its own."""
 
 Play = Callable[[IntArray, Array], Array]
