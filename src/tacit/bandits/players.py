@@ -13,8 +13,9 @@ from tacit.numerics import Array, IntArray
 __all__ = ["DEALT_REWARDS", "OWN_REWARDS", "DealtRewards", "OwnRewards", "Play", "Players"]
 
 DEALT_REWARDS = "dealt rewards"
+"""How plans name the statistic of a silo that deals the actions."""
 OWN_REWARDS = "own rewards"
-"""How plans name the statistics: where a silo deals the actions, and where every client draws its own."""
+"""How plans name the statistic of clients that draw their own."""
 
 Play = Callable[[IntArray, Array], Array]
 """Has clients, shape (k,), play actions, shape (k, d), one each, and returns rewards, shape (k,)."""
