@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -16,7 +15,7 @@ from tacit.cli.mean_columns import check_blanks, described_columns, read_columns
 from tacit.cli.names import RELATIONS
 from tacit.cli.neighbours import neighbours_named
 from tacit.cli.output import JsonFlag, print_json, print_table, print_text
-from tacit.cli.paying import charged, paying_places
+from tacit.cli.paying import LedgerOption, SeedOption, charged, paying_places
 from tacit.errors import (
     ParameterError,
     check_choice,
@@ -99,14 +98,8 @@ class MeanFlags:
             help="What happens to values outside the bounds: {names}.",
         ),
     ] = "clip"
-    seed: Annotated[
-        int | None,
-        typer.Option(help="Seed of a simulation, which protects nobody.", show_default="secret randomness"),
-    ] = None
-    ledger: Annotated[
-        Path | None,
-        typer.Option(help="Ledger file or folder that pays.", show_default="the one beside the tables"),
-    ] = None
+    seed: SeedOption = None
+    ledger: LedgerOption = None
     json: JsonFlag = False
 
     def __post_init__(self) -> None:

@@ -8,7 +8,9 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from tacit.cli.interrupts import uninterrupted
 from tacit.cli.output import check_output, print_line
@@ -19,7 +21,16 @@ if TYPE_CHECKING:
     from tacit.ledger import Ledger
     from tacit.privacy import Guarantee, Neighbours
 
-__all__ = ["charged", "paying_places", "warn_of_another"]
+__all__ = ["LedgerOption", "SeedOption", "charged", "paying_places", "warn_of_another"]
+
+LedgerOption = Annotated[
+    Path | None,
+    typer.Option(help="Ledger file or folder that pays.", show_default="the one beside the tables"),
+]
+SeedOption = Annotated[
+    int | None,
+    typer.Option(help="Seed of a simulation, which protects nobody.", show_default="secret randomness"),
+]
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from tacit.cli.files import check_file, check_picture
 from tacit.cli.flags import takes
 from tacit.cli.output import JsonFlag, print_json, print_table, print_text
 from tacit.cli.pages import ReportFlag, check_page, write_page
+from tacit.cli.paying import SeedOption
 from tacit.errors import DataError, ParameterError, check_choice
 
 if TYPE_CHECKING:
@@ -83,10 +84,7 @@ class RunFlags(Decisions):
             show_default="none",
         ),
     ] = None
-    seed: Annotated[
-        int | None,
-        typer.Option(help="Seed of a simulation, which protects nobody.", show_default="secret randomness"),
-    ] = None
+    seed: SeedOption = None
     plot: Annotated[
         Path | None,
         typer.Option(

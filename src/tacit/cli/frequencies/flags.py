@@ -15,6 +15,7 @@ from tacit.cli.files import check_picture
 from tacit.cli.names import FREQUENCY_MECHANISMS, PROJECTIONS, TABLE_KINDS
 from tacit.cli.output import JsonFlag
 from tacit.cli.pages import ReportFlag, check_page
+from tacit.cli.paying import LedgerOption, SeedOption
 from tacit.errors import ParameterError, check_count, check_positive, check_probability
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ __all__ = [
     "TRUSTS",
     "DeltaOption",
     "FrequencyFlags",
+    "LevelsOption",
     "MaxMessageBitsOption",
     "MaxRandomBitsOption",
     "budget_of",
@@ -44,6 +46,13 @@ USUAL_DELTA: Final = 1e-6
 """Delta behind a shuffler and in a sum, where none is given."""
 _MISS: Final = 0.05
 
+LevelsOption = Annotated[
+    list[float] | None,
+    typer.Option(
+        help="Epsilon of every analyst, in order: `--levels 0.5,1,2`. One message serves all of them.",
+        show_default="one analyst, who is everybody",
+    ),
+]
 DeltaOption = Annotated[
     float | None,
     typer.Option(
@@ -85,13 +94,7 @@ class FrequencyFlags:
             help="Privacy budget of all frequencies together.", show_default="the largest of --levels"
         ),
     ] = None
-    levels: Annotated[
-        list[float] | None,
-        typer.Option(
-            help="Epsilon of every analyst, in order: `--levels 0.5,1,2`. One message serves all of them.",
-            show_default="one analyst, who is everybody",
-        ),
-    ] = None
+    levels: LevelsOption = None
     values: Annotated[
         list[str] | None,
         typer.Option(
@@ -180,14 +183,8 @@ class FrequencyFlags:
         float, typer.Option(help="Frequency that heavy hitters are above, with --heavy-hitters.")
     ] = 0.0
     confidence: Annotated[float, typer.Option(help="Probability that none of the intervals misses.")] = 0.95
-    seed: Annotated[
-        int | None,
-        typer.Option(help="Seed of a simulation, which protects nobody.", show_default="secret randomness"),
-    ] = None
-    ledger: Annotated[
-        Path | None,
-        typer.Option(help="Ledger file or folder that pays.", show_default="the one beside the tables"),
-    ] = None
+    seed: SeedOption = None
+    ledger: LedgerOption = None
     plot: Annotated[
         Path | None,
         typer.Option(

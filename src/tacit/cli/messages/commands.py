@@ -17,7 +17,7 @@ from tacit.cli.frequencies.answers import SHOWN, shown_names
 from tacit.cli.frequencies.columns import Domain, lines_of, read_column
 from tacit.cli.names import FREQUENCY_MECHANISMS, PROJECTIONS
 from tacit.cli.output import JsonFlag, print_json, print_table, print_text, progress
-from tacit.cli.paying import charged, paying_places
+from tacit.cli.paying import LedgerOption, SeedOption, charged, paying_places
 from tacit.cli.several import several
 from tacit.errors import ParameterError, check_probability
 
@@ -62,14 +62,8 @@ class EncodeFlags:
         typer.Option(help="Name of what is collected; files of one collection count together."),
     ] = "frequencies"
     epsilon: Annotated[float, typer.Option(help="Privacy budget of one message.")]
-    seed: Annotated[
-        int | None,
-        typer.Option(help="Seed of a simulation, which protects nobody.", show_default="secret randomness"),
-    ] = None
-    ledger: Annotated[
-        Path | None,
-        typer.Option(help="Ledger file or folder that pays.", show_default="the one beside the tables"),
-    ] = None
+    seed: SeedOption = None
+    ledger: LedgerOption = None
     mechanism: Annotated[
         str | None,
         typer.Option(

@@ -12,6 +12,7 @@ from tacit.cli.flags import takes
 from tacit.cli.frequencies import (
     TRUSTS,
     DeltaOption,
+    LevelsOption,
     MaxMessageBitsOption,
     MaxRandomBitsOption,
     budget_of,
@@ -38,13 +39,7 @@ class FrequencyPlanFlags:
         float | None,
         typer.Option(help="Privacy budget of the frequencies.", show_default="the largest of --levels"),
     ] = None
-    levels: Annotated[
-        list[float] | None,
-        typer.Option(
-            help="Epsilon of every analyst, in order: `--levels 0.5,1,2`. One message serves all of them.",
-            show_default="one analyst, who is everybody",
-        ),
-    ] = None
+    levels: LevelsOption = None
     parties: Annotated[
         int | None,
         typer.Option(

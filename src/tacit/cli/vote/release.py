@@ -13,6 +13,7 @@ from tacit.cli.files import check_file
 from tacit.cli.names import RELATIONS, SHARDS, VOTED_BY
 from tacit.cli.neighbours import neighbours_named
 from tacit.cli.output import JsonFlag
+from tacit.cli.paying import SeedOption
 from tacit.errors import ParameterError, VerificationError, check_choice
 
 if TYPE_CHECKING:
@@ -83,10 +84,7 @@ class ReleaseFlags:
             show_default="none",
         ),
     ] = None
-    seed: Annotated[
-        int | None,
-        typer.Option(help="Seed of a simulation, which protects nobody.", show_default="secret randomness"),
-    ] = None
+    seed: SeedOption = None
     json: JsonFlag = False
 
     def check(self) -> None:
