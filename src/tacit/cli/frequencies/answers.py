@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from tacit.cli.frequencies.flags import FrequencyFlags
     from tacit.frequencies import Frequencies
     from tacit.numerics import IntArray
+    from tacit.privacy import Guarantee
 
-__all__ = ["SHOWN", "draw", "facts_of", "notes_on", "report", "show", "shown_names"]
+__all__ = ["SHOWN", "draw", "facts_of", "notes_on", "report", "show", "shown_names", "stated"]
 
 SHOWN: Final = 20
 """Values that people see of many."""
@@ -24,7 +25,6 @@ SHOWN: Final = 20
 def facts_of(tables: str, names: list[str], found: Frequencies, flags: FrequencyFlags) -> dict[str, Any]:
     """Return the answer for programs; it is a statement, which `tacit account verify` accepts."""
     from tacit.frequencies import heavy_of, project
-    from tacit.privacy.statement import About, Statement
 
     query, price, alone = found.query, found.guarantee, found.guarantee_alone
     names = shown_names(names)
@@ -59,20 +59,49 @@ def facts_of(tables: str, names: list[str], found: Frequencies, flags: Frequency
             "threshold": flags.threshold,
             "false_alarm": heavy.false_alarm,
         }
-    about = [About(trust=flags.trust, units=query.n)]
+    seen = "local"
+    if alone is not None and query.tables:
+        answer |= {"tables": query.tables, "colluding": flags.colluding}
+        seen = flags.trust
+    notes = notes_on(query.n, flags.confidence, price.neighbours.unit, flags.consistent)
+    return stated("frequencies", answer, price, alone, n=query.n, trust=flags.trust, seen=seen, notes=notes)
+
+
+def stated(
+    kind: str,
+    facts: dict[str, Any],
+    price: Guarantee,
+    alone: Guarantee | None,
+    *,
+    n: int,
+    trust: str,
+    notes: list[str],
+    seen: str = "local",
+) -> dict[str, Any]:
+    """Return an answer for programs; it is a statement, which `tacit account verify` accepts.
+
+    Args:
+        kind: Of the statement.
+        facts: Of the answer.
+        price: What everybody learns.
+        alone: What one message alone tells; None where nobody sees one.
+        n: Number of units.
+        trust: Who is trusted.
+        notes: What must be known besides.
+        seen: The trust model of whoever sees one message alone: "local", or the same as `trust`.
+    """
+    from tacit.privacy.statement import About, Statement
+
+    about = [About(trust=trust, units=n)]
     if alone is not None:
-        answer |= {"epsilon_alone": alone.epsilon, "guarantee_alone": str(alone)}
-        if query.tables:
-            answer |= {"tables": query.tables, "colluding": flags.colluding}
-            about.append(About(trust=flags.trust, units=query.n, alone=True))
-        else:
-            about.append(About(trust="local", units=query.n))
+        facts = facts | {"epsilon_alone": alone.epsilon, "guarantee_alone": str(alone)}
+        about.append(About(trust=seen, units=n, alone=True) if seen == trust else About(trust=seen, units=n))
     return Statement(
-        kind="frequencies",
+        kind=kind,
         guarantees=(price,) if alone is None else (price, alone),
         about=tuple(about),
-        notes=tuple(notes_on(query.n, flags.confidence, price.neighbours.unit, flags.consistent)),
-        answer=answer,
+        notes=tuple(notes),
+        answer=facts,
     ).to_builtins()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tacit.cli.frequencies.answers import SHOWN
+from tacit.cli.frequencies.answers import SHOWN, stated
 from tacit.cli.output import print_table, print_text
 from tacit.errors import printable
 
@@ -75,8 +75,6 @@ def facts_of_tree(tree: PrefixTree) -> dict[str, Any]:
 
 def facts_of(tables: str, _names: list[str], answer: LargeAnswer, flags: FrequencyFlags) -> dict[str, Any]:
     """Return the answer for programs; it is a statement, which `tacit account verify` accepts."""
-    from tacit.privacy.statement import About, Statement
-
     found, tree = answer.found, answer.found.tree
     heavy, price, alone = found.heavy, found.guarantee, found.guarantee_alone
     facts: dict[str, Any] = {
@@ -104,17 +102,8 @@ def facts_of(tables: str, _names: list[str], answer: LargeAnswer, flags: Frequen
         "simulated": price.simulated,
         "guarantee": str(price),
     }
-    about = [About(trust=flags.trust, units=tree.n)]
-    if alone is not None:
-        facts |= {"epsilon_alone": alone.epsilon, "guarantee_alone": str(alone)}
-        about.append(About(trust="local", units=tree.n))
-    return Statement(
-        kind="frequencies large",
-        guarantees=(price,) if alone is None else (price, alone),
-        about=tuple(about),
-        notes=tuple(notes_on_tree(tree, flags.items, price.neighbours.unit)),
-        answer=facts,
-    ).to_builtins()
+    notes = notes_on_tree(tree, flags.items, price.neighbours.unit)
+    return stated("frequencies large", facts, price, alone, n=tree.n, trust=flags.trust, notes=notes)
 
 
 def notes_on_tree(tree: PrefixTree, items: str, unit: str) -> list[str]:

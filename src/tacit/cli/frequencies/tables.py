@@ -6,7 +6,7 @@ import hashlib
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from tacit.cli.frequencies.answers import SHOWN, shown_names
+from tacit.cli.frequencies.answers import SHOWN, shown_names, stated
 from tacit.cli.frequencies.columns import OTHER, Domain, read_column
 from tacit.cli.frequencies.flags import budget_of
 from tacit.cli.output import print_json, print_table, print_text, progress
@@ -84,7 +84,6 @@ def _facts(
 ) -> dict[str, Any]:
     """Return the answer for programs; it is a statement, which `tacit account verify` accepts."""
     from tacit.frequencies import FrequencyOracle
-    from tacit.privacy.statement import About, Statement
 
     query, price, alone = found.query, found.guarantee, found.guarantee_alone
     columns = list(names)
@@ -115,17 +114,8 @@ def _facts(
         "simulated": price.simulated,
         "guarantee": str(price),
     }
-    about = [About(trust=flags.trust, units=query.n)]
-    if alone is not None:
-        facts |= {"epsilon_alone": alone.epsilon, "guarantee_alone": str(alone)}
-        about.append(About(trust="local", units=query.n))
-    return Statement(
-        kind="frequencies tables",
-        guarantees=(price,) if alone is None else (price, alone),
-        about=tuple(about),
-        notes=tuple(notes_on_tables(query.n, flags.confidence, price.neighbours.unit)),
-        answer=facts,
-    ).to_builtins()
+    notes = notes_on_tables(query.n, flags.confidence, price.neighbours.unit)
+    return stated("frequencies tables", facts, price, alone, n=query.n, trust=flags.trust, notes=notes)
 
 
 def notes_on_tables(n: int, confidence: float, unit: str) -> list[str]:
