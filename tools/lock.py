@@ -1,7 +1,7 @@
 """Write constraints.txt: exact versions of everything that pyproject.toml asks for, extras included.
 
-Needs `uv` on the path. torch is pinned by hand, because its CPU build and its CUDA build have one name;
-peers that are only measured beside us are not pinned.
+Needs `uv` on the path. torch is pinned by hand, because its CPU build and its CUDA build have one name, and
+what it asks for is pinned in its place; peers that are only measured beside us are not pinned.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TORCH = "torch==2.13.0"
+OF_TORCH = 'torch = ["filelock", "typing-extensions>=4.10", "setuptools", "sympy>=1.13.3", "networkx>=2.5.1", "jinja2", "fsspec>=0.8.5"]'
 HEADER = "# Exact versions of everything the project installs, extras included; refresh with `make lock`.\n"
 
 
@@ -25,9 +26,8 @@ def main() -> None:
     source = (ROOT / "pyproject.toml").read_text()
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "pyproject.toml"
-        copy.write_text(
-            "\n".join(line for line in source.splitlines() if not line.startswith(("torch = ", "peers = ")))
-        )
+        lines = [line for line in source.splitlines() if not line.startswith("peers = ")]
+        copy.write_text("\n".join(OF_TORCH if line.startswith("torch = ") else line for line in lines))
         command = [uv, "pip", "compile", str(copy), "--all-extras", "--quiet", "--no-header", "--no-annotate"]
         command += ["--no-emit-index-url", "--python-version", "3.11"]
         pins = subprocess.run(command, check=True, capture_output=True, text=True).stdout
