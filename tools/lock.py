@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TORCH = "torch==2.13.0"
-OF_TORCH = 'torch = ["filelock", "typing-extensions>=4.10", "setuptools", "sympy>=1.13.3", "networkx>=2.5.1", "jinja2", "fsspec>=0.8.5"]'
+OF_TORCH = 'torch = ["filelock", "fsspec", "jinja2", "networkx", "setuptools", "sympy", "typing-extensions"]'
 HEADER = "# Exact versions of everything the project installs, extras included; refresh with `make lock`.\n"
 
 
