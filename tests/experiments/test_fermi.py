@@ -7,10 +7,19 @@ from typing import Any
 
 import pytest
 
-from tacit.experiments import fermi_adult, fermi_batch, fermi_communities, fermi_corrupted, fermi_small
+from tacit.experiments import (
+    fermi_adult,
+    fermi_batch,
+    fermi_communities,
+    fermi_corrupted,
+    fermi_places,
+    fermi_small,
+    fermi_tasks,
+)
 from tacit.experiments.fermi_color_mnist import Task, compute, statements
+from tacit.experiments.fermi_places import row
 from tacit.experiments.fermi_statements import at_violation, cheapest, dominance, near
-from tacit.experiments.fermi_tasks import Split, row
+from tacit.experiments.fermi_tasks import Split
 from tacit.experiments.reference import reference
 from tests.data.test_datasets import needs
 
@@ -24,8 +33,7 @@ def quiet(_done: int, _total: int) -> None:
 @pytest.fixture(autouse=True)
 def no_fairlearn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave its baselines out, which are tested elsewhere."""
-    for module in (fermi_adult, fermi_corrupted, fermi_small):
-        monkeypatch.setattr(module, "FAIRLEARN", False)
+    monkeypatch.setattr(fermi_tasks, "FAIRLEARN", False)
 
 
 def test_adult_is_as_the_reference() -> None:
@@ -33,7 +41,7 @@ def test_adult_is_as_the_reference() -> None:
     weights: dict[str, tuple[float, ...]] = {"FERMI": (0.0, 3.0)}
     report = fermi_adult.compute(("demographic-parity",), (), quiet, weights)
     assert any(": 8 of 8 numbers." in note for note in report.notes)
-    assert [made["line"] for made in report.rows] == ["FERMI", *["naive"] * 4, "FERMI"]
+    assert [made["line"] for made in report.rows] == ["FERMI", "FERMI", *["naive"] * 4]
     assert any("fairlearn is not installed" in note for note in report.notes)
     assert any("at most the error of naive at its violations: yes" in note for note in report.notes)
     wanted = {at for panel, line, at in reference("fermi-adult") if panel == "demographic-parity: error"}
@@ -49,6 +57,24 @@ def test_damage_is_done_to_training_records_alone(damage: fermi_corrupted.Damage
     assert unknown == (round(0.9 * len(split.y)) if damage.hidden else 0)
     assert damage.hidden or 0 < sum(spoilt.s != split.s) <= 0.1 * len(split.y)
     assert spoilt.s_new is split.s_new
+
+
+def test_baselines_are_measured_on_every_split(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fermi_places, "exponentiated", lambda split, **how: {"error": split, **how})
+    assert not list(fermi_places.fairlearn_places("a", [], "demographic-parity", (0.1,)))
+    assert "not installed" in fermi_places.fairlearn_notes()[0]
+    monkeypatch.setattr(fermi_tasks, "FAIRLEARN", True)
+    splits: Any = [0.25, 0.75]
+    bound, optimiser = fermi_places.fairlearn_places("a", splits, "demographic-parity", (0.1,))
+    assert fermi_places.fairlearn_notes() == ()
+    assert (bound.line, bound.weight, optimiser.line) == (
+        "exponentiated gradient",
+        0.1,
+        "threshold optimiser",
+    )
+    assert bound.measure() == [
+        {"error": one, "fairness": "demographic-parity", "bound": 0.1} for one in splits
+    ]
 
 
 def test_damage_is_judged_by_what_is_lost() -> None:

@@ -6,23 +6,24 @@ found on the same files, with the official halves and the same l2. Nothing is dr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
-from tacit.experiments.fermi_statements import cheapest, dominance, near
-from tacit.experiments.fermi_tasks import (
-    FAIRLEARN,
-    NOT_RUN,
-    Split,
-    counted,
-    exponentiated,
-    naive_line,
+from tacit.experiments.fermi_places import (
+    Place,
+    curves,
+    fairlearn_notes,
+    fairlearn_places,
+    further,
+    measured,
+    naive_places,
     row,
-    thresholds,
 )
+from tacit.experiments.fermi_statements import cheapest, dominance, near
+from tacit.experiments.fermi_tasks import Split
 from tacit.experiments.report import Report
 from tacit.fairness import Fairness, Groups, equalized_odds_violation, ermi, joint_table
 
@@ -37,17 +38,16 @@ WEIGHTS = {
 }
 _PENALTIES = {"FERMI": "ermi", "mutual information": "mutual-information", "covariance": "covariance"}
 _BOUNDS = (0.005, 0.01, 0.02, 0.05)
-_SHARES = (0.25, 0.5, 0.75, 1.0)
+_NOTES = (
+    "59 features, all standardised, and the official halves; l2 = 1e-4; L-BFGS with dual variables at "
+    "their maximum. The thesis takes 2000 steps of descent and ascent.",
+    "The weight of exponentiated gradient is its bound, of the naive mixture the chance that it says the "
+    "majority; the threshold optimiser is told the group of new records, the others are not.",
+    "On all records at once the penalties of Mary and others (2019) and of Baharlouei and others (2020) "
+    "are FERMI's, for two labels and two groups: they have no line of their own. Not run: the methods of "
+    "Feldman, Cho, Jiang, Prost, Rezaei, Donini and Zhang.",
+)
 _DEMOGRAPHIC_PARITY = Fairness.DEMOGRAPHIC_PARITY.value
-
-
-@dataclass(frozen=True)
-class _Point:
-    """A fit: of a penalty with its weight, or of a baseline with its bound."""
-
-    notion: str
-    line: str
-    weight: float
 
 
 def run(quick: bool, progress: Callable[[int, int], Any]) -> Report:
@@ -72,76 +72,41 @@ def compute(
         weights: Of each line; None takes all. FERMI at weight 0 must be among them.
     """
     split = Split.load("adult-ch5")
-    penalties = WEIGHTS if weights is None else weights
-    asked = [
-        _Point(notion, line, weight)
-        for notion in notions
-        for line, several in penalties.items()
-        for weight in several
-    ]
-    if FAIRLEARN:
-        for notion in notions:
-            asked += [_Point(notion, "exponentiated gradient", bound) for bound in bounds]
-            asked.append(_Point(notion, "threshold optimiser", 0.0))
-    rows, other = [], []
-    for point in counted(asked, progress):
-        if point.line not in _PENALTIES:
-            found = (
-                exponentiated(split, point.notion, point.weight)
-                if point.line == "exponentiated gradient"
-                else thresholds(split, point.notion)
-            )
-            rows.append(row(_NAME, point.notion, point.line, point.weight, found))
-            continue
-        model = split.fit(fairness=point.notion, weight=point.weight, regularizer=_PENALTIES[point.line])
-        found = split.worth_of(model, point.notion)
-        rows.append(row(_NAME, point.notion, point.line, point.weight, found))
-        if point.line == "FERMI" and point.weight == 0:
-            rows += [
-                row(_NAME, point.notion, "naive", share, worth)
-                for share, worth in zip(_SHARES, naive_line(split, model, point.notion, _SHARES), strict=True)
-            ]
-        if point.line == "FERMI" and point.notion == _DEMOGRAPHIC_PARITY:
-            other.append(_others(split, model, point.weight))
-    kinds = {
-        "others": Report(
-            rows=other,
-            x="weight",
-            y="soft ERMI",
-            error=None,
-            line="line",
-            log_x=False,
-            log_y=True,
-            title="What a model that is trained for demographic parity is by other measures",
-        )
-    }
-    return Report(
-        rows=rows,
-        x="violation",
-        y="error",
-        error=None,
-        line="line",
-        panel="panel",
-        log_x=False,
-        shown=("panel", "line", "weight", "error", "reference error", "violation", "reference violation"),
-        labels={"violation": "largest gap between groups, test half", "error": "test error"},
-        notes=(
-            "59 features, all standardised, and the official halves; l2 = 1e-4; L-BFGS with dual "
-            "variables at "
-            "their maximum. The thesis takes 2000 steps of descent and ascent.",
-            "The weight of exponentiated gradient is its bound, of the naive mixture the chance that "
-            "it says the "
-            "majority; the threshold optimiser is told the group of new records, the others are not.",
-            "On all records at once the penalties of Mary and others (2019) and of Baharlouei and "
-            "others (2020) "
-            "are FERMI's, for two labels and two groups: they have no line of their own. Not run: "
-            "the methods of "
-            "Feldman, Cho, Jiang, Prost, Rezaei, Donini and Zhang.",
-            *(() if FAIRLEARN else (NOT_RUN,)),
-            *statements(rows, other),
-        ),
-        more=kinds if other else {},
+    lines = WEIGHTS if weights is None else weights
+
+    @cache
+    def model(notion: str, line: str, weight: float) -> Any:
+        return split.fit(fairness=notion, weight=weight, regularizer=_PENALTIES[line])
+
+    places = [place for notion in notions for place in _places(split, model, notion, lines, bounds)]
+    rows = measured(_NAME, places, progress)
+    notion = _DEMOGRAPHIC_PARITY
+    other = [_others(split, model(notion, "FERMI", weight), weight) for weight in lines["FERMI"]]
+    title = "What a model that is trained for demographic parity is by other measures"
+    return curves(
+        rows,
+        [*_NOTES, *fairlearn_notes(), *statements(rows, other)],
+        more={"others": further(other, title, x="weight", y="soft ERMI", log_y=True)},
     )
+
+
+def _places(
+    split: Split,
+    model: Callable[[str, str, float], Any],
+    notion: str,
+    lines: Mapping[str, Sequence[float]],
+    bounds: Sequence[float],
+) -> Iterator[Place]:
+    """Yield the places of a panel."""
+
+    def worth(line: str, weight: float) -> list[dict[str, float]]:
+        return [split.worth_of(model(notion, line, weight), notion)]
+
+    for line, weights in lines.items():
+        for weight in weights:
+            yield Place(notion, line, weight, partial(worth, line, weight))
+    yield from naive_places(notion, [split], lambda _: model(notion, "FERMI", 0.0), notion)
+    yield from fairlearn_places(notion, [split], notion, bounds)
 
 
 def statements(rows: Sequence[dict[str, object]], other: Sequence[dict[str, object]]) -> list[str]:

@@ -7,12 +7,13 @@ deviations, steps and epochs by batch size, the model's step halved at weights a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from typing import Any
 
+from tacit.experiments.fermi_places import Place, curves, measured, naive_places
 from tacit.experiments.fermi_statements import at_violation, lines_of, near
-from tacit.experiments.fermi_tasks import Split, counted, means, naive_line, row
+from tacit.experiments.fermi_tasks import Split
 from tacit.experiments.report import Report, number, yes
-from tacit.fairness import FairLogisticRegression
 
 __all__ = ["SCHEDULES", "compute", "run", "statements"]
 
@@ -45,37 +46,26 @@ def compute(
         progress: Called with (done, total).
     """
     split = Split.load("adult-ch5")
-    plain = split.fit(weight=0.0)
-    naive = naive_line(split, plain, _NOTION, _SHARES)
-    asked = [(size, line, weight) for size in sizes for line in _PENALTIES for weight in weights]
-    rows: list[dict[str, object]] = []
-    for size, line, weight in counted(asked, progress):
-        if not any(made["panel"] == _panel(size) for made in rows):
-            rows += [
-                row(_NAME, _panel(size), "naive", share, one)
-                for share, one in zip(_SHARES, naive, strict=True)
-            ]
-        runs = [split.worth_of(_fit(split, size, line, weight, seed), _NOTION) for seed in range(seeds)]
-        found, error = means(runs)
-        rows.append(row(_NAME, _panel(size), line, weight, found, error))
-    return Report(
-        rows=rows,
-        x="violation",
-        y="error",
-        error="standard error",
-        line="line",
-        panel="panel",
-        log_x=False,
-        shown=("panel", "line", "weight", "error", "reference error", "violation", "reference violation"),
-        labels={"violation": "largest gap between groups, test half", "error": "test error"},
-        notes=(
-            f"Adult, demographic parity, means over {seeds} order{'s' if seeds > 1 else ''} of "
-            "records. Naive is "
-            "plain logistic regression that says the majority with the chance in the column of the weight.",
+    plain = cache(lambda one: one.fit(weight=0.0))
+    places: list[Place] = []
+    for size in sizes:
+        places += naive_places(_panel(size), [split], plain, _NOTION, _SHARES)
+        places += [
+            Place(_panel(size), line, weight, partial(_worth, split, size, line, weight, seeds))
+            for line in _PENALTIES
+            for weight in weights
+        ]
+    rows = measured(_NAME, places, progress)
+    orders = f"{seeds} order{'s' if seeds > 1 else ''}"
+    return curves(
+        rows,
+        [
+            f"Adult, demographic parity, means over {orders} of records. Naive is plain logistic regression "
+            "that says the majority with the chance in the column of the weight.",
             "The plug-in is the penalty of each batch's own table (Mary and others, 2019), which is that of "
             "Baharlouei and others (2020) for two labels and two groups. Not run: Cho and others (2020).",
             *statements(rows),
-        ),
+        ],
     )
 
 
@@ -111,21 +101,21 @@ def statements(rows: Sequence[dict[str, object]]) -> Iterator[str]:
             )
 
 
-def _fit(split: Split, size: int, line: str, weight: float, seed: int) -> FairLogisticRegression:
-    """Return a model that was trained on batches."""
+def _worth(split: Split, size: int, line: str, weight: float, seeds: int) -> list[dict[str, float]]:
+    """Return what models are worth that were trained on batches, in several orders."""
     step, epochs = SCHEDULES[size]
-    return split.fit(
-        weight=weight,
-        regularizer=_PENALTIES[line],
-        solver="sgda",
-        batch_size=size,
-        epochs=epochs,
-        step=step / 2 if weight > 1 else step,
-        dual_step=step,
-        feature_bound=5.0,
-        l2=0.0,
-        random_state=seed,
-    )
+    how: dict[str, Any] = {
+        "weight": weight,
+        "regularizer": _PENALTIES[line],
+        "solver": "sgda",
+        "batch_size": size,
+        "epochs": epochs,
+        "step": step / 2 if weight > 1 else step,
+        "dual_step": step,
+        "feature_bound": 5.0,
+        "l2": 0.0,
+    }
+    return [split.worth_of(split.fit(**how, random_state=seed), _NOTION) for seed in range(seeds)]
 
 
 def _panel(size: int) -> str:

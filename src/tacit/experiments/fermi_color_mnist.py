@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from tacit.data import load_preset
+from tacit.experiments.fermi_places import counted, row
 from tacit.experiments.fermi_statements import lines_of
-from tacit.experiments.fermi_tasks import counted, row
 from tacit.experiments.report import Report, number, yes
 from tacit.fairness import (
     Conditions,

@@ -7,14 +7,15 @@ any single attribute, of probabilities: the joint one of so many groups says not
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from tacit.data import Preset, load_preset
+from tacit.experiments.fermi_places import Place, curves, further, measured
 from tacit.experiments.fermi_statements import at_violation, lines_of, near
-from tacit.experiments.fermi_tasks import counted, means, row
 from tacit.experiments.reference import reference
 from tacit.experiments.report import Report, number, yes
 from tacit.fairness import FairLogisticRegression, violation
@@ -59,67 +60,58 @@ def compute(
         progress: Called with (done, total).
     """
     halves = [load_preset("communities", rng=np.random.default_rng(seed)) for seed in range(splits)]
+
+    def worth(notion: str, line: str, q: int, weight: float, of: Sequence[Preset]) -> list[dict[str, float]]:
+        return [_worth(half, notion, line, q, weight) for half in of]
+
     asked = [(n, line, q, w) for n in notions for line in lines for q in attributes for w in weights]
-    rows, one = [], []
-    for notion, line, q, weight in counted(asked, progress):
-        runs = [_worth(half, notion, line, q, weight) for half in halves]
-        rows.append(row(_NAME, f"{notion}, {q} of 18", line, weight, *means(runs)))
-        if notion == _PARITY and line == "FERMI" and q <= 3 and weight in _CHECKED:
-            one.append(row(_NAME, f"one split, {q} of 18", line, weight, runs[0]))
+    places = [
+        Place(f"{n}, {q} of 18", line, w, partial(worth, n, line, q, w, halves)) for n, line, q, w in asked
+    ]
+    rows = measured(_NAME, places, progress)
+    first = [
+        Place(f"one split, {q} of 18", line, w, partial(worth, n, line, q, w, halves[:1]))
+        for n, line, q, w in asked
+        if n == _PARITY and line == "FERMI" and q <= 3 and w in _CHECKED
+    ]
+    one = measured(_NAME, first, lambda *_: None)
     fixed = list(_fixed(rows))
+    return curves(
+        rows,
+        [*_notes(halves, attributes), *statements(rows, one, fixed)],
+        shown=("panel", "line", "weight", "error", "violation", "joint", "standard error"),
+        violation="largest difference of an attribute's group from all, of probabilities, test half",
+        more={
+            "one-split": further(one, "FERMI on the split of the reference", line="panel"),
+            "fixed-violation": further(
+                fixed,
+                "Test error at a violation, beside the curves of the chapter",
+                x="attributes",
+                panel="panel",
+            ),
+        },
+    )
+
+
+def _notes(halves: Sequence[Preset], attributes: Sequence[int]) -> Iterator[str]:
+    """Yield what differs from the chapter."""
+    several = f"{len(halves)} random half{'s' if len(halves) > 1 else ''}"
     unused = ", ".join(
         f"at {q} {100 * np.mean(pd.isna(_sensitive(halves[0], _ODDS, q))):.0f} %" for q in attributes
     )
-    return Report(
-        rows=rows,
-        x="violation",
-        y="error",
-        error="standard error",
-        line="line",
-        panel="panel",
-        log_x=False,
-        shown=("panel", "line", "weight", "error", "violation", "joint", "standard error"),
-        labels={
-            "violation": "largest difference of an attribute's group from all, of probabilities, test half",
-            "error": "test error",
-        },
-        notes=(
-            f"Means over {splits} random half{'s' if splits > 1 else ''} of 1495 and 499 records; l2 "
-            f"= {_L2:g}; "
-            "crime cut at .09 and .25, attributes at their medians. The joint column is the largest "
-            "difference "
-            "of any combination's group from all, of hard predictions.",
-            "Equalized odds needs records of every label in a group: combinations without count as "
-            "unknown. That "
-            f"is, of the training records: {unused}.",
-            "The thesis does not say how its violations are measured, nor cuts and halves: its "
-            "curves, read off "
-            "the files of its figures, are smoothed, and stand beside ours for their order. Cho and "
-            "others (2020) "
-            "was not run.",
-            *statements(rows, one, fixed),
-        ),
-        more={
-            "one-split": Report(
-                rows=one,
-                x="violation",
-                y="error",
-                error=None,
-                line="panel",
-                log_x=False,
-                title="FERMI on the split of the reference",
-            ),
-            "fixed-violation": Report(
-                rows=fixed,
-                x="attributes",
-                y="error",
-                error=None,
-                line="line",
-                panel="panel",
-                log_x=False,
-                title="Test error at a violation, beside the curves of the chapter",
-            ),
-        },
+    yield (
+        f"Means over {several} of 1495 and 499 records; l2 = {_L2:g}; crime cut at .09 and .25, attributes "
+        "at their medians. The joint column is the largest difference of any combination's group from all, "
+        "of hard predictions."
+    )
+    yield (
+        "Equalized odds needs records of every label in a group: combinations without count as unknown. That "
+        f"is, of the training records: {unused}."
+    )
+    yield (
+        "The thesis does not say how its violations are measured, nor cuts and halves: its curves, read off "
+        "the files of its figures, are smoothed, and stand beside ours for their order. Cho and others "
+        "(2020) was not run."
     )
 
 

@@ -13,18 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from tacit.experiments.fermi_statements import at_violation, lines_of, near
-from tacit.experiments.fermi_tasks import (
-    FAIRLEARN,
-    NOT_RUN,
-    Split,
-    counted,
-    exponentiated,
-    means,
-    naive_line,
-    row,
-    thresholds,
+from tacit.experiments.fermi_places import (
+    SHARES,
+    Place,
+    curves,
+    fairlearn_notes,
+    fairlearn_places,
+    measured,
+    naive_places,
 )
+from tacit.experiments.fermi_statements import at_violation, lines_of, near
+from tacit.experiments.fermi_tasks import Split
 from tacit.experiments.report import Report, number, yes
 from tacit.fairness import Groups, force_attributes, hide_attributes
 from tacit.randomness import simulated
@@ -33,9 +32,15 @@ __all__ = ["MISSING", "NOISY", "Damage", "compute", "run_missing", "run_noisy", 
 
 _NOTION = "demographic-parity"
 _WHOLE = "everything known"
-_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 _BOUNDS = (0.05,)
-_BATCH = 64
+_BATCHES: dict[str, Any] = {
+    "solver": "sgda",
+    "batch_size": 64,
+    "feature_bound": 5.0,
+    "l2": 0.0,
+    "random_state": 0,
+}
+_SHOWN = ("line", "weight", "error", "reference error", "violation", "reference violation")
 _CLOSE = 0.005
 
 
@@ -94,65 +99,55 @@ def compute(
         bounds: Of exponentiated gradient.
     """
     split = Split.load("adult-ch5")
-    name, panel = damage.experiment, damage.panel
     damaged = [damage.done(split, seed) for seed in range(draws)]
-    whole = [split.fit(weight=weight) for weight in (0.0, *damage.weights)]
-    rows = [
-        row(name, panel, _WHOLE, weight, split.worth_of(model, _NOTION))
-        for weight, model in zip((0.0, *damage.weights), whole, strict=True)
-    ]
-    naive = naive_line(split, whole[0], _NOTION, _SHARES)
-    rows += [row(name, panel, "naive", share, one) for share, one in zip(_SHARES, naive, strict=True)]
-    batches: dict[str, Any] = {
-        "solver": "sgda",
-        "batch_size": _BATCH,
-        "feature_bound": 5.0,
-        "l2": 0.0,
-        "random_state": 0,
-    }
-    ways: dict[str, Callable[[Split, float], dict[str, float]]] = {
-        "FERMI": lambda of, weight: _fitted(of, damage, weight),
-        "FERMI, batches of 64": lambda of, weight: _fitted(of, damage, weight, **batches),
-        "plug-in, batches of 64": lambda of, weight: _fitted(
-            of, damage, weight, regularizer="ermi-plug-in", **batches
-        ),
-    }
-    if damage.hidden:
-        ways["FERMI, known records only"] = lambda of, weight: _fitted(_known(of), damage, weight)
-    asked = [(line, weight) for line in ways for weight in damage.weights]
-    if FAIRLEARN:
-        ways["exponentiated gradient"] = lambda of, bound: exponentiated(_known(of), _NOTION, bound)
-        ways["threshold optimiser"] = lambda of, _: thresholds(_known(of), _NOTION)
-        asked += [("exponentiated gradient", bound) for bound in bounds]
-        asked.append(("threshold optimiser", 0.0))
-    for line, weight in counted(asked, progress):
-        found, error = means([ways[line](of, weight) for of in damaged])
-        rows.append(row(name, panel, line, weight, found, error))
+    places = list(_places(damage, split, damaged, bounds))
+    rows = measured(damage.experiment, places, progress)
+    return curves(
+        rows,
+        [*_notes(damage, draws), *fairlearn_notes(), *statements(rows)],
+        shown=_SHOWN,
+    )
+
+
+def _places(
+    damage: Damage, whole: Split, damaged: Sequence[Split], bounds: Sequence[float]
+) -> Iterator[Place]:
+    """Yield what is trained with everything known, and what is trained on damaged attributes."""
+
+    def place(line: str, weight: float, of: Sequence[Split], **how: Any) -> Place:
+        def measure() -> list[dict[str, float]]:
+            return [one.worth_of(one.fit(weight=weight, **how), _NOTION) for one in of]
+
+        return Place(damage.panel, line, weight, measure)
+
+    for weight in (0.0, *damage.weights):
+        yield place(_WHOLE, weight, [whole])
+    yield from naive_places(damage.panel, [whole], lambda one: one.fit(weight=0.0), _NOTION, (0.0, *SHARES))
+    known = [_known(one) for one in damaged]
+    missing = {"missing": damage.hidden}
+    for weight in damage.weights:
+        yield place("FERMI", weight, damaged, **missing)
+        yield place("FERMI, batches of 64", weight, damaged, **missing, **_BATCHES)
+        plug_in = {"regularizer": "ermi-plug-in", **missing, **_BATCHES}
+        yield place("plug-in, batches of 64", weight, damaged, **plug_in)
+        if damage.hidden:
+            yield place("FERMI, known records only", weight, known, **missing)
+    yield from fairlearn_places(damage.panel, known, _NOTION, bounds)
+
+
+def _notes(damage: Damage, draws: int) -> Iterator[str]:
+    """Yield what differs from the chapter."""
     only = (
-        "What needs every attribute, which is FERMI in one line and fairlearn in both, has the "
-        "records with one."
+        "What needs every attribute, which is FERMI in one line and fairlearn in both, has the records "
+        "with one."
         if damage.hidden
         else "All methods take the attributes as they are said to be."
     )
-    return Report(
-        rows=rows,
-        x="violation",
-        y="error",
-        error="standard error",
-        line="line",
-        panel="panel",
-        log_x=False,
-        shown=("line", "weight", "error", "reference error", "violation", "reference violation"),
-        labels={"violation": "largest gap between groups, test half", "error": "test error"},
-        notes=(
-            f"Adult, demographic parity, {draws} draw{'s' if draws > 1 else ''} of the records that "
-            "it is done to. " + only,
-            "The weight of exponentiated gradient is its bound, of the naive mixture the chance that "
-            "it says the "
-            "majority; the threshold optimiser is told the group of new records.",
-            *(() if FAIRLEARN else (NOT_RUN,)),
-            *statements(rows),
-        ),
+    several = f"{draws} draw{'s' if draws > 1 else ''}"
+    yield f"Adult, demographic parity, {several} of the records that it is done to. {only}"
+    yield (
+        "The weight of exponentiated gradient is its bound, of the naive mixture the chance that it says the "
+        "majority; the threshold optimiser is told the group of new records."
     )
 
 
@@ -186,11 +181,6 @@ def statements(rows: Sequence[dict[str, object]]) -> Iterator[str]:
                 )
                 + f"it beats the naive mixture: {yes(min(gained) > 0)}, by {min(gained):.4f} or more."
             )
-
-
-def _fitted(of: Split, damage: Damage, weight: float, **how: Any) -> dict[str, float]:
-    """Return error and violation of a model that was trained on what is known."""
-    return of.worth_of(of.fit(weight=weight, missing=damage.hidden, **how), _NOTION)
 
 
 def _known(of: Split) -> Split:

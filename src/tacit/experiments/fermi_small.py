@@ -16,25 +16,25 @@ import numpy as np
 import pandas as pd
 from sklearn.model_selection import StratifiedKFold
 
-from tacit.data import load_preset
-from tacit.experiments.fermi_statements import cheapest, dominance, lines_of, near
-from tacit.experiments.fermi_tasks import (
-    FAIRLEARN,
-    NOT_RUN,
-    Split,
-    counted,
-    exponentiated,
-    means,
-    naive_line,
+from tacit.experiments.fermi_places import (
+    Place,
+    curves,
+    fairlearn_notes,
+    fairlearn_places,
+    further,
+    measured,
+    naive_places,
     row,
 )
+from tacit.experiments.fermi_statements import cheapest, dominance, lines_of, near
+from tacit.experiments.fermi_tasks import Split
 from tacit.experiments.report import Report, number, yes
 from tacit.fairness import Groups, ermi, joint_table
 
 __all__ = ["COMPAS", "GERMAN", "Small", "compute", "run_compas", "run_german", "statements"]
 
 _NOTION = "demographic-parity"
-_SHARES = (0.25, 0.5, 0.75, 1.0)
+_COVARIANCE_WEIGHTS = (0.1, 1.0, 10.0)
 _BOUND = 0.02
 _SLACK = 0.005
 
@@ -59,28 +59,18 @@ class Small:
     panels: dict[str, slice]
     folds: bool
 
-    def given(self) -> Split:
-        """Return the split of the reference."""
-        return Split.load(self.preset)
-
     def splits(self, which: slice, repeats: int) -> list[Split]:
         """Return splits, with these sensitive columns."""
         if not self.folds:
-            return [
-                _columns(load_preset(self.preset, rng=np.random.default_rng(seed)), which)
-                for seed in range(5 * repeats)
-            ]
-        data = load_preset(self.preset, rng=np.random.default_rng(0))
-        X, y = np.vstack([data.X_train, data.X_test]), np.concatenate([data.y_train, data.y_test])
-        table = pd.concat([data.sensitive_train, data.sensitive_test], ignore_index=True).iloc[:, which]
-        s = table.iloc[:, 0] if table.shape[1] == 1 else table
-        made = []
-        for seed in range(repeats):
-            for inside, outside in StratifiedKFold(5, shuffle=True, random_state=seed).split(X, y):
-                made.append(
-                    Split(X[inside], y[inside], s.iloc[inside], X[outside], y[outside], s.iloc[outside])
-                )
-        return made
+            return [Split.load(self.preset, which, seed) for seed in range(5 * repeats)]
+        given = Split.load(self.preset, which)
+        X, y = np.vstack([given.X, given.X_new]), np.concatenate([given.y, given.y_new])
+        s = pd.concat([given.s, given.s_new], ignore_index=True)
+        return [
+            Split(X[inside], y[inside], s.iloc[inside], X[outside], y[outside], s.iloc[outside])
+            for seed in range(repeats)
+            for inside, outside in StratifiedKFold(5, shuffle=True, random_state=seed).split(X, y)
+        ]
 
 
 COMPAS = Small(
@@ -120,57 +110,42 @@ def compute(small: Small, repeats: int, progress: Callable[[int, int], Any]) -> 
         repeats: Of five splits.
         progress: Called with (done, total).
     """
-    given, rows = small.given(), []
-    asked = [(panel, weight) for panel in small.panels for weight in small.weights]
-    for panel, which in counted(list(small.panels.items()), progress):
-        splits = small.splits(which, repeats)
-        plain = [one.fit(weight=0.0, l2=small.l2) for one in splits]
-        shares = [naive_line(one, model, _NOTION, _SHARES) for one, model in zip(splits, plain, strict=True)]
-        for line, penalty in (("FERMI", "ermi"), ("covariance", "covariance")):
-            for weight in small.weights if line == "FERMI" else (0.1, 1.0, 10.0):
-                runs = [_worth(one, weight, small.l2, penalty) for one in splits]
-                rows.append(row(small.experiment, panel, line, weight, *means(runs)))
-        for place, share in enumerate(_SHARES):
-            rows.append(row(small.experiment, panel, "naive", share, *means([one[place] for one in shares])))
-        if FAIRLEARN:
-            runs = [exponentiated(one, _NOTION, _BOUND) for one in splits]
-            rows.append(row(small.experiment, panel, "exponentiated gradient", _BOUND, *means(runs)))
-    first = next(iter(small.panels))
+    places = [place for panel in small.panels for place in _places(small, panel, repeats)]
+    rows = measured(small.experiment, places, progress)
+    given, first = Split.load(small.preset), next(iter(small.panels))
     one = [
         row(small.experiment, f"{first}, one split", "FERMI", weight, _all_worth(given, weight, small.l2))
         for weight in small.weights
     ]
-    return Report(
-        rows=rows,
-        x="violation",
-        y="error",
-        error="standard error",
-        line="line",
-        panel="panel",
-        log_x=False,
-        shown=("panel", "line", "weight", "error", "violation", "standard error"),
-        labels={"violation": "largest gap between groups, test half", "error": "test error"},
-        notes=(
-            f"Demographic parity, means over {5 * repeats} "
-            + (f"folds ({repeats} x 5)" if small.folds else "random halves")
-            + f"; l2 = {small.l2:g}, {len(asked)} weights over {len(small.panels)} panels. The weight of "
-            "exponentiated gradient is its bound, of the naive mixture the chance that it says the majority.",
+    splits = f"{5 * repeats} folds ({repeats} x 5)" if small.folds else f"{5 * repeats} random halves"
+    return curves(
+        rows,
+        [
+            f"Demographic parity, means over {splits}; l2 = {small.l2:g}. The weight of exponentiated "
+            "gradient is its bound, of the naive mixture the chance that it says the majority.",
             "The second table has the split of the reference.",
-            *(() if FAIRLEARN else (NOT_RUN,)),
+            *fairlearn_notes(),
             *statements(rows, one),
-        ),
-        more={
-            "one-split": Report(
-                rows=one,
-                x="violation",
-                y="error",
-                error=None,
-                line="line",
-                log_x=False,
-                title="FERMI on the split of the reference",
-            )
-        },
+        ],
+        shown=("panel", "line", "weight", "error", "violation", "standard error"),
+        more={"one-split": further(one, "FERMI on the split of the reference")},
     )
+
+
+def _places(small: Small, panel: str, repeats: int) -> Iterator[Place]:
+    """Yield the places of a panel."""
+    splits = small.splits(small.panels[panel], repeats)
+
+    def worth(weight: float, penalty: str) -> list[dict[str, float]]:
+        how: dict[str, Any] = {"weight": weight, "l2": small.l2, "regularizer": penalty}
+        return [one.worth_of(one.fit(**how), _NOTION) for one in splits]
+
+    for weight in small.weights:
+        yield Place(panel, "FERMI", weight, partial(worth, weight, "ermi"))
+    for weight in _COVARIANCE_WEIGHTS:
+        yield Place(panel, "covariance", weight, partial(worth, weight, "covariance"))
+    yield from naive_places(panel, splits, lambda one: one.fit(weight=0.0, l2=small.l2), _NOTION)
+    yield from fairlearn_places(panel, splits, _NOTION, (_BOUND,), optimiser=False)
 
 
 def statements(rows: Sequence[dict[str, object]], one: Sequence[dict[str, object]]) -> Iterator[str]:
@@ -186,21 +161,8 @@ def statements(rows: Sequence[dict[str, object]], one: Sequence[dict[str, object
     yield from dominance(rows, "FERMI")
 
 
-def _worth(split: Split, weight: float, l2: float, penalty: str) -> dict[str, float]:
-    """Return error and violation of a fit."""
-    return split.worth_of(split.fit(weight=weight, l2=l2, regularizer=penalty), _NOTION)
-
-
 def _all_worth(split: Split, weight: float, l2: float) -> dict[str, float]:
-    """Return the same, and soft ERMI, of the test half."""
+    """Return error, violation and soft ERMI of a fit on the test half."""
     model, groups = split.fit(weight=weight, l2=l2), Groups.of(split.s_new)
     table = joint_table(model.predict_proba(split.X_new), groups.codes, len(groups))
     return split.worth_of(model, _NOTION) | {"soft ERMI": ermi(table)}
-
-
-def _columns(preset: Any, which: slice) -> Split:
-    """Return the halves of a preset with some of its sensitive attributes."""
-    train, test = preset.sensitive_train.iloc[:, which], preset.sensitive_test.iloc[:, which]
-    if train.shape[1] == 1:
-        train, test = train.iloc[:, 0], test.iloc[:, 0]
-    return Split(preset.X_train, preset.y_train, train, preset.X_test, preset.y_test, test)

@@ -1,10 +1,9 @@
-"""What the experiments on fair learning share: halves, what predictions are worth, and rows of a table."""
+"""What the experiments on fair learning are made of: halves, methods, and what predictions are worth."""
 
 from __future__ import annotations
 
 import importlib.util
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -12,7 +11,6 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from tacit.data import Preset, load_preset
-from tacit.experiments.reference import reference
 from tacit.fairness import (
     FairLogisticRegression,
     Mixture,
@@ -23,22 +21,9 @@ from tacit.fairness import (
 )
 from tacit.numerics import Array, IntArray
 
-__all__ = [
-    "FAIRLEARN",
-    "NOT_RUN",
-    "Split",
-    "counted",
-    "exponentiated",
-    "means",
-    "naive_line",
-    "row",
-    "thresholds",
-]
+__all__ = ["FAIRLEARN", "Split", "exponentiated", "naive", "thresholds"]
 
 FAIRLEARN = importlib.util.find_spec("fairlearn") is not None
-NOT_RUN = "fairlearn is not installed: its reductions and its threshold optimiser were not run."
-_DIGITS = 4
-_ZERO = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,18 +47,17 @@ class Split:
     s_new: Any
 
     @classmethod
-    def of(cls, preset: Preset, columns: int = 1) -> Self:
-        """Return the halves of a preset, with its first sensitive attributes."""
+    def of(cls, preset: Preset, which: slice = slice(1)) -> Self:
+        """Return the halves of a preset, with some of its sensitive attributes, the first one by default."""
         train, test = (
-            part.iloc[:, 0] if columns == 1 else part.iloc[:, :columns]
-            for part in (preset.sensitive_train, preset.sensitive_test)
+            part.iloc[:, which].squeeze(axis=1) for part in (preset.sensitive_train, preset.sensitive_test)
         )
         return cls(preset.X_train, preset.y_train, train, preset.X_test, preset.y_test, test)
 
     @classmethod
-    def load(cls, name: str, columns: int = 1, seed: int = 0) -> Self:
+    def load(cls, name: str, which: slice = slice(1), seed: int = 0) -> Self:
         """Return the halves of a preset, drawn from a seed where it has none of its own."""
-        return cls.of(load_preset(name, rng=np.random.default_rng(seed)), columns)
+        return cls.of(load_preset(name, rng=np.random.default_rng(seed)), which)
 
     def fit(self, **how: Any) -> FairLogisticRegression:
         """Return a fitted model."""
@@ -118,57 +102,9 @@ def thresholds(split: Split, fairness: str) -> dict[str, float]:
     return split.worth(_chances(chances), fairness)
 
 
-def naive_line(split: Split, plain: Any, fairness: str, shares: Sequence[float]) -> list[dict[str, float]]:
-    """Return error and violation of a plain model that says the majority with these chances."""
-    return [split.worth_of(naive_majority_mixture(plain, split.y, p), fairness) for p in shares]
-
-
-def row(
-    experiment: str,
-    panel: str,
-    line: str,
-    weight: float,
-    found: Mapping[str, float],
-    error: float | None = None,
-) -> dict[str, object]:
-    """Return a row: what was found, each beside what the chapter has, all as a table prints it.
-
-    Args:
-        experiment: Whose reference is read; its panels are named "panel: quantity".
-        panel: Of the row.
-        line: Of the row.
-        weight: Of the penalty, or what else a point of the line is called by.
-        found: By quantity.
-        error: Standard error of the test error; None where a run has none.
-    """
-    known = reference(experiment)
-    made: dict[str, object] = {"panel": panel, "line": line, "weight": weight}
-    for quantity, value in found.items():
-        made[quantity] = _printed(value)
-        made[f"reference {quantity}"] = known.get((f"{panel}: {quantity}", line, weight))
-    made["standard error"] = None if error is None else _printed(error)
-    return made
-
-
-def means(runs: Sequence[Mapping[str, float]]) -> tuple[dict[str, float], float | None]:
-    """Return means over runs, and the standard error of that of "error"; None of one run."""
-    mean = {key: float(np.mean([run[key] for run in runs])) for key in runs[0]}
-    if len(runs) == 1:
-        return mean, None
-    return mean, float(np.std([run["error"] for run in runs], ddof=1) / np.sqrt(len(runs)))
-
-
-def counted(asked: Sequence[Any], progress: Any) -> Iterator[Any]:
-    """Yield what there is to do, and tell how far it is."""
-    for done, one in enumerate(asked):
-        progress(done, len(asked))
-        yield one
-    progress(len(asked), len(asked))
-
-
-def _printed(value: float) -> float:
-    """Return a number with the digits that a table shows: what is said of it then follows from the table."""
-    return 0.0 if abs(value) < _ZERO else float(f"{value:.{_DIGITS}g}")
+def naive(split: Split, plain: Any, fairness: str, share: float) -> dict[str, float]:
+    """Return error and violation of a plain model that says the majority with this chance."""
+    return split.worth_of(naive_majority_mixture(plain, split.y, share), fairness)
 
 
 def _chances(chances: Array) -> Array:

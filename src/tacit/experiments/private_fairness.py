@@ -17,6 +17,7 @@ import numpy as np
 
 from tacit.data import Preset, load_preset
 from tacit.errors import PrivacyWarning
+from tacit.experiments.fermi_places import counted, standard_error
 from tacit.experiments.private_fairness_statements import statements
 from tacit.experiments.reference import reference
 from tacit.experiments.report import Report
@@ -93,12 +94,10 @@ def compute(
         *((w, e) for w in weights for e in epsilons),
     ]
     rows: list[dict[str, object]] = []
-    for done, (weight, epsilon) in enumerate(lines):
-        progress(done, len(lines))
+    for weight, epsilon in counted(lines, progress):
         found = [_measured(setting, each, weight, epsilon, seed) for seed, each in enumerate(data)]
         places = epsilons if math.isinf(epsilon) else (epsilon,)
         rows += [row for at in places for row in _rows(name, weight, epsilon, at, found)]
-    progress(len(lines), len(lines))
     return Report(
         rows=sorted(rows, key=lambda row: str(row["measure"])),
         x="epsilon",
@@ -149,16 +148,17 @@ def _rows(
     """Yield the row of each measure."""
     line = f"weight {weight:g}" + (", without privacy" if math.isinf(epsilon) else "")
     for place, measure in enumerate(("error", "gap")):
-        values = np.array([each[place] for each in found])
+        values = [each[place] for each in found]
+        mean = float(np.mean(values))
         expected = reference(name).get((measure, line, at))
         yield {
             "measure": measure,
             "line": line,
             "epsilon": at,
-            "value": float(values.mean()),
-            "standard error": float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else 0.0,
+            "value": mean,
+            "standard error": standard_error(values),
             "reference": expected,
-            "difference": None if expected is None else float(values.mean()) - expected,
+            "difference": None if expected is None else mean - expected,
         }
 
 
