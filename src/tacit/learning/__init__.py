@@ -57,6 +57,16 @@ from tacit.learning.model import FeatureMap, LinearModel, Scaling
 from tacit.learning.networks import NetworkObjective
 from tacit.learning.neural import FederatedNeuralClassifier, NetworkModel
 from tacit.learning.objective import Grouped, Objective, PerPerson, RecordGradient, Records
+from tacit.learning.personal import (
+    Distillation,
+    DistillationPrior,
+    GaussianPrior,
+    LaplacePrior,
+    PersonalFit,
+    PersonalizedMAP,
+    Predictive,
+    Prior,
+)
 from tacit.learning.prediction import Prediction, predict
 from tacit.learning.public import PublicSample
 from tacit.learning.public_objective import PublicObjective
@@ -81,10 +91,13 @@ __all__ = [
     "ClippedSubgradient",
     "ConvexGradient",
     "DistanceObjective",
+    "Distillation",
+    "DistillationPrior",
     "FeatureMap",
     "FederatedLinearRegression",
     "FederatedLogisticRegression",
     "FederatedNeuralClassifier",
+    "GaussianPrior",
     "GridMinimum",
     "Grouped",
     "Hinge",
@@ -92,6 +105,7 @@ __all__ = [
     "InterleavedShuffle",
     "Kinked",
     "LanAcceleratedSGD",
+    "LaplacePrior",
     "LinearModel",
     "LinearObjective",
     "LipschitzSGD",
@@ -121,11 +135,15 @@ __all__ = [
     "PanPrivateStream",
     "PartitionSilos",
     "PerPerson",
+    "PersonalFit",
+    "PersonalizedMAP",
     "PhasedAcceleratedSGD",
     "PhasedLocalizedSubgradient",
     "PoissonLoss",
     "PreconditionedNoisyGD",
     "Prediction",
+    "Predictive",
+    "Prior",
     "PrivatePublicShuffle",
     "PrivateShuffle",
     "Problem",

@@ -84,6 +84,16 @@ class LinearObjective:
         weights = w.astype(X.dtype, copy=False)
         return row_products(X, weights if self.outputs == 1 else weights.reshape(self.features, self.outputs))
 
+    def pullback(self, w: Array, X: Array, slopes: Array) -> Array:  # noqa: ARG002 - it is linear in w
+        """Return the sum over records of the Jacobian of predictions times slopes, shape (size,).
+
+        Args:
+            w: Parameters, shape (size,).
+            X: Shape (n, features).
+            slopes: In the shape of predictions.
+        """
+        return np.asarray(X.T @ slopes).reshape(self.size)
+
     def value(self, w: Array, records: Records) -> Array:
         """Return the loss of each record, shape (n,)."""
         return self.loss.value(self.predictions(w, records.X), records.y)

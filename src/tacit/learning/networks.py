@@ -8,7 +8,7 @@ back.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -124,6 +124,17 @@ class NetworkObjective:
         W, V = self._layers(w, X.dtype)
         return self._output(self._hidden(W, X), V)
 
+    def pullback(self, w: Array, X: Array, slopes: Array) -> Array:
+        """Return the sum over records of the Jacobian of predictions times slopes, shape (size,).
+
+        Args:
+            w: Parameters, shape (size,).
+            X: Shape (n, features).
+            slopes: In the shape of predictions.
+        """
+        back = self._back(w, X, lambda _: slopes)
+        return np.concatenate([(X.T @ back.hidden).ravel(), (back.inputs.T @ back.slopes).ravel()])
+
     def value(self, w: Array, records: Records) -> Array:
         """Return the loss of each record, shape (n,)."""
         with np.errstate(over="ignore", invalid="ignore"):
@@ -135,7 +146,7 @@ class NetworkObjective:
         A row is the same to the last bit wherever its record stands and however many others there are.
         """
         with np.errstate(over="ignore", invalid="ignore"):
-            back = self._back(w, records)
+            back = self._losses_back(w, records)
             return np.hstack([_outer(records.X, back.hidden), _outer(back.inputs, back.slopes)])
 
     def clipped_sum(
@@ -145,7 +156,7 @@ class NetworkObjective:
         total = np.zeros(self.size)
         with np.errstate(over="ignore", invalid="ignore"):
             for some in self._parts(records):
-                back = self._back(w, some).clipped(some.norms, radius)
+                back = self._losses_back(w, some).clipped(some.norms, radius)
                 total += np.concatenate(
                     [
                         weighted_sum(some.X, back.hidden, dtype=dtype).ravel(),
@@ -172,7 +183,7 @@ class NetworkObjective:
         total = np.zeros(self.size)
         with np.errstate(over="ignore", invalid="ignore"):
             for some in self._parts(records):
-                first, second = (self._back(point, some) for point in (w, previous))
+                first, second = (self._losses_back(point, some) for point in (w, previous))
                 if clip is not None:
                     first, second = (back.clipped(some.norms, clip) for back in (first, second))
                 hidden = first.hidden - second.hidden
@@ -204,12 +215,15 @@ class NetworkObjective:
             return np.asarray(row_products(hidden, V[:-1, 0]) + V[-1, 0])
         return np.asarray(row_products(hidden, V[:-1]) + V[-1])
 
-    def _back(self, w: Array, records: Records) -> _Back:
+    def _losses_back(self, w: Array, records: Records) -> _Back:
         """Return the factors of each record's gradient."""
-        W, V = self._layers(w, records.X.dtype)
-        hidden = self._hidden(W, records.X)
-        slopes = self.loss.slope(self._output(hidden, V), records.y)
-        slopes = slopes.astype(records.X.dtype, copy=False).reshape(-1, self.outputs)
+        return self._back(w, records.X, lambda predictions: self.loss.slope(predictions, records.y))
+
+    def _back(self, w: Array, X: Array, slope: Callable[[Array], Array]) -> _Back:
+        """Return the factors of the gradient of whatever has these slopes in the predictions."""
+        W, V = self._layers(w, X.dtype)
+        hidden = self._hidden(W, X)
+        slopes = slope(self._output(hidden, V)).astype(X.dtype, copy=False).reshape(-1, self.outputs)
         # Not a matrix product, which takes rows in groups: no record has a say in how another is rounded.
         back = slopes[:, :1] * V[:-1, 0]
         for k in range(1, self.outputs):
@@ -218,7 +232,7 @@ class NetworkObjective:
             back *= hidden > 0
         else:
             back *= 1 - hidden**2
-        ones = np.ones((len(records), 1), dtype=hidden.dtype)
+        ones = np.ones((len(X), 1), dtype=hidden.dtype)
         return _Back(hidden=back, inputs=np.hstack([hidden, ones]), slopes=slopes)
 
     def _parts(self, records: Records) -> Iterator[Records]:
