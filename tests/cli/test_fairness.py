@@ -81,6 +81,11 @@ def test_a_fair_model_is_fairer_and_its_folder_can_be_used(
     page = (folder / "report.html").read_text()
     assert "Fairness report" in page
     assert page.count("<svg") == 2
+    (rates,) = found["rates"]
+    assert rates["positive"] == "yes"
+    assert rates["by_group"]["f"]["selection_rate"] == found["held_out"]["groups"][0]["predicted"]["yes"]
+    assert abs(rates["difference"]["selection_rate"] - found["violation"]) < 1e-12
+    assert f"<td>largest difference</td><td></td><td>{rates['difference']['accuracy']:.4f}</td>" in page
     assert main(["predict", str(folder), str(table), "--out", "scored.csv"]) == 0
     capsys.readouterr()
     audit = said(

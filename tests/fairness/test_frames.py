@@ -16,6 +16,7 @@ from tacit.fairness import (
     equalized_odds_violation,
     group_rates,
     metric_frame,
+    metric_table,
     parity_violation,
     violation,
 )
@@ -137,6 +138,28 @@ def test_arrays_of_other_shapes_are_refused() -> None:
         metric_frame([0, 1, 1], [0, 1], ["a", "b"])
     with pytest.raises(DataError, match=r"predictions must have shape \(2,\), got \(2, 2\)"):
         metric_frame([0, 1], np.eye(2), ["a", "b"])
+
+
+def test_tables_say_the_same_with_and_without_fairlearn(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("fairlearn.metrics")
+    truth, said = np.array([*"xyzxyzxx"]), np.array([*"xxzyyzyy"])
+    groups = Groups.of([1, 1, 1, "1", "1", "1", None, "a"], missing=True)
+    theirs = metric_table(truth, said, groups, classes=["x", "y", "z"])
+    monkeypatch.setitem(sys.modules, "fairlearn.metrics", None)
+    ours = metric_table(truth, said, groups, classes=["x", "y", "z"])
+    assert [(one.positive, one.source) for one in theirs] == [(label, "fairlearn") for label in "xyz"]
+    assert [(one.positive, one.source) for one in ours] == [(label, "tacit") for label in "xyz"]
+    for one, other in zip(ours, theirs, strict=True):
+        assert list(one.by_group.index) == list(other.by_group.index) == ["'1'", "'a'", "1"]
+        for part in ("by_group", "overall", "difference", "ratio"):
+            mine, of_them = getattr(one, part), getattr(other, part)
+            assert list(mine.keys()) == list(of_them.keys())
+            np.testing.assert_allclose(mine.to_numpy(float), of_them.to_numpy(float), atol=1e-12)
+    assert np.isnan(ours[0].by_group["false_positive_rate"]["'a'"])
+    assert ours[0].difference["selection_rate"] == pytest.approx(2 / 3)
+    assert ours[0].overall["count"] == 7
+    binary = metric_table([1, 0], [1, 1], ["a", "b"], classes=[0, 1])
+    assert [one.positive for one in binary] == [1]
 
 
 def test_without_fairlearn_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from tacit.fairness.ermi import (
 )
 from tacit.fairness.estimator import FairLogisticRegression
 from tacit.fairness.fermi import FairProblem, Fitted, StepSizes, fermi, fermi_exact
-from tacit.fairness.frames import metric_frame
+from tacit.fairness.frames import MetricTable, metric_frame, metric_table
 from tacit.fairness.groups import Groups
 from tacit.fairness.metrics import (
     GroupRates,
@@ -72,6 +72,7 @@ __all__ = [
     "Groups",
     "LinearScores",
     "Membership",
+    "MetricTable",
     "Mixture",
     "MutualInformationDual",
     "MutualInformationPenalty",
@@ -116,6 +117,7 @@ __all__ = [
     "joint_tables",
     "least_weight",
     "metric_frame",
+    "metric_table",
     "naive_majority_mixture",
     "network_scores",
     "pareto",

@@ -13,7 +13,7 @@ import pandas as pd
 from tacit.errors import DataError, ParameterError
 from tacit.numerics import Array, IntArray
 
-__all__ = ["Groups"]
+__all__ = ["Groups", "group_text"]
 
 _MOST_VALUES = 100
 """A column of numbers with a fraction, or with more values than this, is taken for a continuous one."""
@@ -210,3 +210,8 @@ def _declared(names: Sequence[Any], columns: int) -> list[Any]:
     if not wanted or len(set(wanted)) < len(wanted):
         raise ParameterError(f"names must have at least one group, each once, got {len(wanted)}.")
     return wanted
+
+
+def group_text(name: Any) -> str:
+    """Return what a group is called, such as "Female, White"."""
+    return ", ".join(map(str, name)) if isinstance(name, tuple) else str(name)

@@ -10,7 +10,7 @@ import numpy as np
 
 from tacit.errors import DataError
 from tacit.fairness.ermi import ermi_bounds, joint_table
-from tacit.fairness.groups import Groups
+from tacit.fairness.groups import Groups, group_text
 from tacit.fairness.metrics import group_rates
 from tacit.fairness.notions import Fairness
 
@@ -164,11 +164,6 @@ def summarise(
         empty=tuple(f"label {label}, group {group_text(name)}" for label, name in odds.empty),
         small=tuple(f"label {label}, group {group_text(name)}" for label, name in odds.small(min_count)),
     )
-
-
-def group_text(name: Any) -> str:
-    """Return what a group is called, such as "Female, White"."""
-    return ", ".join(map(str, name)) if isinstance(name, tuple) else str(name)
 
 
 def _two(truth: Any, said: Any, classes: Sequence[Any] | None) -> bool:

@@ -18,8 +18,10 @@ from tacit.fairness import (
     FairLogisticRegression,
     FairnessSummary,
     Groups,
+    MetricTable,
     PrivateFairLogisticRegression,
     declared_groups,
+    metric_table,
     pareto,
     summarise,
     violation,
@@ -72,6 +74,7 @@ class FairResult:
         weight: Of the penalty.
         fair: How fair the model is; None where a private run has no held-out record that scores count.
         unconstrained: The same of a model with weight 0.
+        tables: Rates by group, a table for each label that they are about; none without scores.
         guarantees: One for each silo or for all; says so where nothing is claimed.
         alone: Under shuffle and aggregate trust, what the messages of each silo show alone.
         plan: What was asked of silos; None without privacy.
@@ -85,6 +88,7 @@ class FairResult:
     weight: float
     fair: FairnessSummary | None
     unconstrained: FairnessSummary | None
+    tables: tuple[MetricTable, ...]
     guarantees: tuple[Guarantee, ...]
     alone: tuple[Guarantee, ...]
     plan: Plan | None
@@ -179,13 +183,15 @@ class FairJob:
         trained = self._trained() if self.config.protect is None else self._trained_in_private(ledger)
         seconds = time.perf_counter() - start
         found = self._points(weights, lambda done, _: say(1 + done))
+        fair, tables = self._scores(trained.model)
         return FairResult(
             job=self.config,
             data=self.data,
             model=trained.saved,
             weight=trained.weight,
-            fair=self._scores(trained.model),
+            fair=fair,
             unconstrained=found[0][1] if found else None,
+            tables=tables,
             guarantees=tuple(trained.guarantees),
             alone=tuple(trained.alone),
             plan=trained.plan,
@@ -322,23 +328,21 @@ class FairJob:
         X = np.nan_to_num(self.data.X[good], nan=0.0)
         return X, self._labels[codes].astype(str), self._sensitive.iloc[good].reset_index(drop=True)
 
-    def _scores(self, model: Any) -> FairnessSummary | None:
-        """Return how fair the model of the job is.
+    def _scores(self, model: Any) -> tuple[FairnessSummary | None, tuple[MetricTable, ...]]:
+        """Return how fair the model of the job is, and rates by group.
 
         What a private run has paid for is handed out whatever stands in held-out records: that there is
         nothing to score is a score itself, which stays with the owner of the data.
         """
         try:
-            return self._summary(model)
+            X, y, groups = self._held_out()
+            said, classes = model.predict(X), list(model.classes_)
+            fair = summarise(y, said, groups, classes=classes)
         except DataError:
             if self.config.protect is None or self.data.public:
                 raise
-            return None
-
-    def _summary(self, model: Any) -> FairnessSummary:
-        """Return how fair a model is on the held-out records."""
-        X, y, groups = self._held_out()
-        return summarise(y, model.predict(X), groups, classes=list(model.classes_))
+            return None, ()
+        return fair, tuple(metric_table(y, said, groups, classes=classes))
 
     def _held_out(self) -> tuple[Array, Array, Groups]:
         """Return the held-out records that have a label; where groups are private, some may have none."""
@@ -351,11 +355,9 @@ class FairJob:
     def _point(self, weight: float, model: FairLogisticRegression) -> tuple[CurvePoint, FairnessSummary]:
         """Return a point of the curve."""
         X, y, groups = self._held_out()
-        found = self._summary(model)
-        notion = self._notion
-        soft = violation(
-            model.predict_proba(X), groups, fairness=notion, labels=y, classes=list(model.classes_)
-        )
+        notion, classes = self._notion, list(model.classes_)
+        found = summarise(y, model.predict(X), groups, classes=classes)
+        soft = violation(model.predict_proba(X), groups, fairness=notion, labels=y, classes=classes)
         point = CurvePoint(
             weight=weight,
             accuracy=found.accuracy,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ from markupsafe import Markup
 from msgspec import UNSET
 
 from tacit.errors import printable
+from tacit.fairness import MetricTable
 from tacit.jobs import MODEL_FILE, FairResult
 from tacit.privacy import NonPrivate, Unit
 from tacit.privacy.run_clauses import OPEN, SCORED, SIMULATED
@@ -50,6 +52,7 @@ def fair_figures(result: FairResult) -> dict[str, Any]:
         "unconstrained_accuracy": None if before is None else before.accuracy,
         "unconstrained_violation": None if before is None else before.violation(result.notion),
         "held_out": None if fair is None else asdict(fair),
+        "rates": [_rates(table) for table in result.tables],
         "curve": [asdict(point) for point in result.curve],
         "seconds": result.seconds,
     }
@@ -130,6 +133,23 @@ def fair_statement(result: FairResult, *, run: str, created: datetime, files: li
     )
 
 
+def _rates(table: MetricTable) -> dict[str, Any]:
+    """Return the rates about one label; a rate of no record is None."""
+    return {
+        "positive": str(table.positive),
+        "computed_by": table.source,
+        "by_group": {name: _numbers(row) for name, row in table.by_group.iterrows()},
+        "overall": _numbers(table.overall),
+        "difference": _numbers(table.difference),
+        "ratio": _numbers(table.ratio),
+    }
+
+
+def _numbers(row: Any) -> dict[str, float | None]:
+    """Return a row of rates; NaN is none."""
+    return {str(name): None if math.isnan(value) else float(value) for name, value in row.items()}
+
+
 def _about(result: FairResult) -> list[About]:
     """Return whom each guarantee is about, and then each of those about messages alone."""
     data, trust = result.data, result.model.trust
@@ -160,7 +180,6 @@ def _render(result: FairResult, figures: Mapping[str, Any], *, run: str, created
     weakest = result.guarantee
     private = _private(result)
     fair = result.fair
-    classes = [] if fair is None else list(fair.groups[0].predicted)
     return template(_PAGE).render(
         run=run,
         created=f"{created.day} {created:%B %Y, %H:%M} UTC",
@@ -178,10 +197,6 @@ def _render(result: FairResult, figures: Mapping[str, Any], *, run: str, created
         delta=format_delta(weakest.delta) if private else "none",
         figures=figures,
         fair=fair,
-        classes=classes[1:] if len(classes) == 2 else classes,
-        before={}
-        if result.unconstrained is None
-        else {one.group: one for one in result.unconstrained.groups},
         plots={
             "curve": Markup()
             if fair is None
