@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ S = RNG.integers(0, 2, N)
 X = np.column_stack([RNG.standard_normal(N) + 1.2 * S, RNG.standard_normal(N), 3 + RNG.standard_normal(N)])
 Y = np.where(X[:, 0] + X[:, 1] + 0.5 * RNG.standard_normal(N) > 0.6, "yes", "no")
 BOUNDS = ([-4, -4, -1], [5, 4, 7])
+SEX = pd.Series(S, name="sex")
 BUDGET = PrivacyBudget(2.0, 1e-6)
 
 
@@ -84,6 +86,8 @@ def test_a_violation_is_aimed_at() -> None:
     loose, tight = (fitted(max_violation=most, weight=0, rounds=100) for most in (0.3, 0.05))
     assert parity_violation(tight.predict(X), S) < 0.15 < parity_violation(loose.predict(X), S)
     assert tight.guarantee_.epsilon == pytest.approx(2.0, rel=1e-6)
+    assert tight.weight_ > loose.weight_
+    assert fitted(weight=3.0, rounds=2).weight_ == 3.0
     with pytest.raises(ParameterError, match="max_violation"):
         fitted(max_violation=1.5)
 
@@ -189,6 +193,40 @@ def test_a_ledger_pays_once_and_refuses_a_second_fit(tmp_path: Path) -> None:
         fitted(ledger=path)
 
 
+def test_a_fit_of_a_known_name_costs_nothing_and_gives_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "owner.ledger"
+    Ledger.create(path, limit=PrivacyBudget(2.5, 1e-5), neighbours=Neighbours(part=Part.SENSITIVE)).close()
+    how: dict[str, Any] = {"ledger": path, "random_state": None, "max_violation": 0.05, "rounds": 3}
+    one, two = (fitted(run="june", **how) for _ in range(2))
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+    assert one.weight_ == two.weight_ > 1
+    for other in ({"run": "july"}, {"run": "june", "rounds": 4}, {"run": "june", "sensitive": SEX}):
+        with pytest.raises((BudgetError, LedgerError)):
+            fitted(**{**how, **other})
+    with Ledger.open(path) as ledger:
+        assert len(ledger.entries()) == 1
+
+
+def test_a_random_point_costs_what_the_mean_costs() -> None:
+    mean, drawn = (fitted(iterate=word, rounds=20) for word in ("mean", "random"))
+    assert mean.plan_ == drawn.plan_
+    assert np.abs(mean.coef_ - drawn.coef_).max() > 1e-6
+    np.testing.assert_array_equal(drawn.coef_, fitted(iterate="random", rounds=20).coef_)
+    with pytest.raises(ParameterError, match="iterate"):
+        fitted(iterate="best")
+
+
+def test_many_groups_lower_the_least_share_aloud() -> None:
+    with pytest.warns(PrivacyWarning, match=r"least_share is 0\.00833.* 60 groups.*Declare fewer"):
+        fitted(groups=list(range(60)), rounds=2)
+    with pytest.raises(ParameterError, match="lower it, or declare fewer groups"):
+        fitted(groups=list(range(60)), least_share=0.02, rounds=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted(groups=list(range(60)), least_share=0.01, rounds=2)
+        fitted(groups=list(range(25)), rounds=2)
+
+
 def test_noise_is_exact_without_a_seed() -> None:
     model = fitted(random_state=None, rounds=2)
     assert "floating point" not in str(model.guarantee_)
@@ -235,10 +273,9 @@ def test_a_record_of_too_many_cells_changes_no_other() -> None:
 def test_a_ledger_knows_which_attributes_it_has_paid_for(tmp_path: Path) -> None:
     path = tmp_path / "owner.ledger"
     Ledger.create(path, limit=PrivacyBudget(9.0, 1e-2), neighbours=Neighbours(part=Part.SENSITIVE)).close()
-    named = pd.Series(S, name="sex")
     how: dict[str, Any] = {"ledger": path, "random_state": None, "rounds": 2}
     for _ in range(2):
-        fitted(sensitive=named, **how)
+        fitted(sensitive=SEX, **how)
     for other in (S, pd.Series(S, name="race"), pd.DataFrame({"race": S})):
         with pytest.raises(LedgerError, match="nothing was spent"):
             fitted(sensitive=other, **how)

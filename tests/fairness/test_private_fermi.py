@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tacit.errors import ParameterError
-from tacit.fairness import FairUnits, PrivateFermi, PublicRecords, Shares, fermi_exact
+from tacit.fairness import FairUnits, PrivateFermi, PublicRecords, Shares, fermi_exact, random_round
 from tacit.means import DiscreteGaussianNoise
 from tacit.numerics import Array
 from tacit.privacy import (
@@ -116,6 +116,8 @@ def test_shares_and_numbers_are_checked() -> None:
         {"step": 0.0},
         {"clip": -1.0},
         {"tail": 1.0},
+        {"only": 0},
+        {"only": 4},
         {"least_share": 0.5},
         {"part": Part.REWARD},
         {"l2": math.nan},
@@ -234,11 +236,11 @@ def test_the_radius_is_public_and_no_run_depends_on_groups_but_through_answers(c
     method = method_of(rounds=4, clip=clip)
     units, public = small()
     overheard = Overheard(exact_ask(method, units))
-    found = method.run(overheard, method.model.start(), n=12, public=public)
+    found = method.run(overheard, method.model.start(), n=12, public=public).theta
     replies = {seen.step: seen.means for seen in overheard.seen}
     # The same answers again, whatever the groups: the same queries, the same end.
     again = Overheard(lambda step, at, radius: replies[step])
-    np.testing.assert_array_equal(method.run(again, method.model.start(), n=12, public=public), found)
+    np.testing.assert_array_equal(method.run(again, method.model.start(), n=12, public=public).theta, found)
     for one, two in zip(overheard.seen, again.seen, strict=True):
         assert one.radius == two.radius
         assert all(np.array_equal(one.at[name], two.at[name]) for name in one.at)
@@ -295,7 +297,7 @@ def test_the_weight_follows_counts_of_decisions_at_the_same_price(part: Part) ->
     gaps = []
     for target in (0.3, 0.05):
         method = method_of(part=part, target=target, weight=0.0, rounds=150, clip=1e4, step=1.0)
-        theta = method.run(exact_ask(method, units), np.zeros(D), n=n, public=public)
+        theta = method.run(exact_ask(method, units), np.zeros(D), n=n, public=public).theta
         hard = method.model.scores(theta, X).argmax(axis=1)
         gaps.append(abs(float(hard[s == 1].mean() - hard[s == 0].mean())))
     assert gaps[1] < 0.1 < gaps[0]
@@ -317,8 +319,45 @@ def test_averages_are_of_the_last_points() -> None:
         n=12,
         public=public,
         follow=lambda _t, w: points.append(w),
-    )
+    ).theta
     np.testing.assert_allclose(found, np.mean(points[3:], axis=0))
+    others: list[tuple[dict[str, Any], int]] = [({"tail": 0.0}, 5), ({"only": 2}, 1), ({"only": 6}, 5)]
+    for how, place in (*others, ({"tail": 0.01}, 5)):
+        one = method_of(**{"rounds": 6, "tail": 0.5, **how})
+        theta = one.run(exact_ask(one, units), one.model.start(), n=12, public=public).theta
+        np.testing.assert_array_equal(theta, points[place])
+        assert training_of(one).plan(1.0, [12]) == training_of(method).plan(1.0, [12])
+
+
+def test_the_round_of_a_run_is_uniform_and_its_name_says_which() -> None:
+    drawn = np.array([random_round(5, f"run {k}") for k in range(2000)])
+    counts = np.bincount(drawn, minlength=6)[1:]
+    assert counts.sum() == 2000
+    assert np.abs(counts - 400).max() < 6 * math.sqrt(2000 * 0.2 * 0.8)
+    assert random_round(5, "run 7") == drawn[7]
+    assert {random_round(1, f"run {k}") for k in range(9)} == {1}
+
+
+@pytest.mark.parametrize("part", [Part.SENSITIVE, Part.ALL])
+def test_a_run_says_which_weight_it_took(part: Part) -> None:
+    n = 60
+    X, y, s = records(n, 2, 2)
+    public = PublicRecords(X, y, np.zeros(n, dtype=np.int64)) if part is Part.SENSITIVE else None
+    method = method_of(part=part, target=0.02, weight=1.5, rounds=5, clip=1e4)
+    overheard = Overheard(exact_ask(method, units_of(X, y, s)))
+    found = method.run(overheard, np.array([1.0, -1.0, 0.3])[:D], n=n, public=public)
+    weight, last, rates = 1.5, 0.0, np.zeros((2, 2))
+    for t, seen in enumerate(overheard.seen[1:]):
+        if part is Part.ALL:
+            assert seen.at["weight"][0] == pytest.approx(weight)
+        last = weight
+        shares = seen.at["frequencies"].reshape(2, 1)
+        rates = rates + (1.0 if t == 0 else 0.1) * (seen.means[2].reshape(2, 2) / shares - rates)
+        weight = max(weight + float(np.ptp(rates, axis=0).max()) - 0.02, 0.0)
+    assert found.weight == pytest.approx(last)
+    assert found.weight != 1.5
+    still = replace(method, target=None)
+    assert still.run(exact_ask(still, units_of(X, y, s)), np.zeros(D), n=n, public=public).weight == 1.5
 
 
 def test_unknown_groups_at_random_leave_the_target() -> None:
@@ -328,11 +367,11 @@ def test_unknown_groups_at_random_leave_the_target() -> None:
     method = method_of(rounds=60, weight=3.0, clip=1e5, step=1.0)
     public = PublicRecords(X, y, np.zeros(n, dtype=np.int64))
     full, half = (
-        method.run(exact_ask(method, units_of(X, y, each)), method.model.start(), n=n, public=public)
+        method.run(exact_ask(method, units_of(X, y, each)), method.model.start(), n=n, public=public).theta
         for each in (s, hidden)
     )
     without = replace(method, weight=0.0)
-    plain = without.run(exact_ask(method, units_of(X, y, s)), method.model.start(), n=n, public=public)
+    plain = without.run(exact_ask(method, units_of(X, y, s)), method.model.start(), n=n, public=public).theta
     assert np.linalg.norm(half - full) < 0.1 * np.linalg.norm(plain - full)
 
 
@@ -343,7 +382,7 @@ def test_groups_and_classes_without_records_are_floored() -> None:
     where = conditions_of(y, "equalized-odds", 2)
     overheard = Overheard(exact_ask(method, FairUnits.of(X, y, s, where.codes)))
     public = PublicRecords(X, y, where.codes)
-    assert np.isfinite(method.run(overheard, method.model.start(), n=12, public=public)).all()
+    assert np.isfinite(method.run(overheard, method.model.start(), n=12, public=public).theta).all()
     shares = overheard.seen[1].at["frequencies"].reshape(2, 3)
     np.testing.assert_allclose(shares.sum(axis=1), 1)
     np.testing.assert_allclose(shares[0], np.array([0.5, 0.5, 0.1]) / 1.1)

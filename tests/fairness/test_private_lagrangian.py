@@ -68,7 +68,7 @@ def test_it_brings_groups_together_and_is_priced_as_the_other() -> None:
 
     def gap(rounds: int, ascent: float) -> float:
         method = lagrangian_of(rounds=rounds, ascent=ascent, tail=0.5)
-        theta = method.run(exact_ask(method, units), np.zeros(D), n=N, public=public)
+        theta = method.run(exact_ask(method, units), np.zeros(D), n=N, public=public).theta
         F = probabilities(method.model.scores(theta, public.X))[:, 1]
         return float(abs(F[units.groups == 0].mean() - F[units.groups == 1].mean()))
 
@@ -85,10 +85,10 @@ def test_groups_reach_it_through_answers_alone() -> None:
     units, public = held()
     method = lagrangian_of(clip=None)
     overheard = Overheard(exact_ask(method, units))
-    found = method.run(overheard, np.zeros(D), n=N, public=public)
+    found = method.run(overheard, np.zeros(D), n=N, public=public).theta
     replies = {seen.step: seen.means for seen in overheard.seen}
     again = Overheard(lambda step, at, radius: replies[step])
-    np.testing.assert_array_equal(method.run(again, np.zeros(D), n=N, public=public), found)
+    np.testing.assert_array_equal(method.run(again, np.zeros(D), n=N, public=public).theta, found)
     assert [one.radius for one in again.seen] == [one.radius for one in overheard.seen]
 
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import math
 from itertools import product
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from tacit.errors import DataError, ParameterError
+from tacit.errors import BudgetError, DataError, LedgerError, ParameterError
 from tacit.fairness import DPEqualizedOddsPostprocessor, equalized_odds_mixture, equalized_odds_violation
+from tacit.ledger import Ledger
 from tacit.means import Round
 from tacit.numerics import Array
-from tacit.privacy import Gaussian, Part, PrivacyBudget, delta_of, neighbours_of
-from tacit.randomness import simulated
+from tacit.privacy import Gaussian, Neighbours, Part, PrivacyBudget, delta_of, neighbours_of
+from tacit.randomness import secure, simulated
 
 
 def error_and_rates(table: Array, chances: Array) -> tuple[float, Array]:
@@ -96,3 +100,40 @@ def test_it_says_what_predictions_must_not_have_seen_and_mixes_whoever_has_no_gr
     model.chances_ = np.array([[0.0, 1.0], [0.0, 1.0]])
     none = model.predict(np.ones(4000, dtype=int), np.full(4000, -1), rng=rng)
     assert abs(none.mean() - 0.5) < 0.05  # six deviations: false alarm below 1e-9
+
+
+def test_no_group_of_one_record_changes_another_or_is_an_error() -> None:
+    y = np.array([0, 1] * 50)
+    model = DPEqualizedOddsPostprocessor(PrivacyBudget(1.0, 1e-6))
+    whole = pd.Series([0, 1] * 50, dtype=object)
+    expected = model._rows(y, y, whole)
+    odds: list[Any] = [None, math.nan, 0.5, -1, 7, "x", math.inf, 1e300]
+    for odd in odds:
+        changed = whole.copy()
+        changed[3] = odd
+        rows = model._rows(y, y, changed)
+        assert not rows[3].any()
+        np.testing.assert_array_equal(np.delete(rows, 3, axis=0), np.delete(expected, 3, axis=0))
+
+
+def test_a_ledger_pays_for_one_table_of_one_attribute(tmp_path: Path) -> None:
+    path = tmp_path / "owner.ledger"
+    Ledger.create(path, limit=PrivacyBudget(2.5, 1e-5), neighbours=Neighbours(part=Part.SENSITIVE)).close()
+    rng = np.random.default_rng(1)
+    p, y, s = (rng.integers(0, 2, 200) for _ in range(3))
+    sex, race = pd.Series(s, name="sex"), pd.Series(s, name="race")
+    model = DPEqualizedOddsPostprocessor(PrivacyBudget(1.0, 1e-6))
+    with pytest.raises(ParameterError, match="secure"):
+        model.fit(p, y, sex, rng=simulated(0, "table"), ledger=path)
+    model.fit(p, y, sex, rng=secure(), ledger=path)
+    assert "(sex)" in str(model.guarantee_)
+    assert not model.guarantee_.simulated
+    with pytest.raises(LedgerError, match="'sex'"):
+        model.fit(p, y, race, rng=secure(), ledger=path)
+    with Ledger.open(path) as ledger:
+        model.fit(p, y, sex, rng=secure(), ledger=ledger)
+        released = model.table_
+        with pytest.raises(BudgetError):
+            model.fit(p, y, sex, rng=secure(), ledger=ledger)
+        assert len(ledger.entries()) == 2
+    np.testing.assert_array_equal(model.table_, released)

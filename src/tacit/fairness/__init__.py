@@ -19,6 +19,7 @@ from tacit.fairness.estimator import FairLogisticRegression
 from tacit.fairness.fermi import FairProblem, Fitted, StepSizes, fermi, fermi_exact
 from tacit.fairness.frames import MetricTable, metric_frame, metric_table
 from tacit.fairness.groups import Groups
+from tacit.fairness.iterates import random_round
 from tacit.fairness.metrics import (
     GroupRates,
     equal_opportunity_violation,
@@ -35,7 +36,7 @@ from tacit.fairness.penalties import PenaltyName, penalty_of
 from tacit.fairness.penalty import Climber, ErmiPenalty, Membership, Penalty, Still
 from tacit.fairness.plug_in import PlugInPenalty
 from tacit.fairness.private_estimator import PrivateFairLogisticRegression
-from tacit.fairness.private_fermi import PrivateFermi, PublicRecords, Shares
+from tacit.fairness.private_fermi import FairPoint, PrivateFermi, PublicRecords, Shares
 from tacit.fairness.private_lagrangian import PrivateFairLagrangian
 from tacit.fairness.private_tables import DPEqualizedOddsPostprocessor, equalized_odds_mixture
 from tacit.fairness.private_training import PrivateRun, PrivateTraining
@@ -61,6 +62,7 @@ __all__ = [
     "ErmiDual",
     "ErmiPenalty",
     "FairLogisticRegression",
+    "FairPoint",
     "FairProblem",
     "FairUnits",
     "Fairness",
@@ -124,6 +126,7 @@ __all__ = [
     "parity_violation",
     "penalty_of",
     "plug_in_bias",
+    "random_round",
     "summarise",
     "threshold_optimizer",
     "tradeoff",

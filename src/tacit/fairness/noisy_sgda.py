@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.errors import ParameterError, check_count, check_positive, check_probability
+from tacit.fairness.iterates import Kept
 from tacit.federation import Ask, Batch, Full, Kinds, Plan, Step
 from tacit.learning.algorithms import Problem, Protection
 from tacit.numerics import Array
@@ -47,6 +48,7 @@ class NoisySGDA:
             samples.
         share: Of the budget that the gradient in theta has, in (0, 1).
         tail: Share of the last rounds whose points are averaged, in [0, 1).
+        only: The round whose points are returned instead, in 1..rounds, such as that of `random_round`.
 
     Raises:
         ParameterError: A number out of range.
@@ -63,6 +65,7 @@ class NoisySGDA:
     batch: Batch = Full()  # noqa: RUF009 - immutable
     share: float = 0.5
     tail: float = 0.0
+    only: int | None = None
 
     def __post_init__(self) -> None:
         check_count("rounds", self.rounds)
@@ -74,6 +77,8 @@ class NoisySGDA:
             check_count("dims", dim)
         check_probability("share", self.share, low_open=True, high_open=True)
         check_probability("tail", self.tail, high_open=True)
+        if self.only is not None:
+            check_count("only", self.only, high=self.rounds)
 
     def steps(self, problem: Problem) -> Kinds:
         """Return all that is asked: both means of each round on one batch.
@@ -123,7 +128,9 @@ class NoisySGDA:
         at: Mapping[str, Array] | None = None,
         follow: Callable[[int, Array, Array], None] | None = None,
     ) -> Saddle:
-        """Return the last points, or the mean of the last ones. Both steps of a round are taken at one point.
+        """Return the last points, the mean of the last ones, or those of one round.
+
+        Both steps of a round are taken at one point.
 
         Args:
             ask: Answers what `steps` says.
@@ -142,13 +149,11 @@ class NoisySGDA:
                 f"theta and w must have shapes {self.dims}, got {theta.shape} and {w.shape}."
             )
         theta, w = theta.astype(np.float64), w.astype(np.float64)
-        means, kept = (theta, w), 0
+        kept = Kept(self.rounds, tail=self.tail, only=self.only)
         for t in range(self.rounds):
             down, up = ask(first + t, {**(at or {}), "theta": theta, "w": w}, self.clips)
             theta, w = theta - self.step * np.asarray(down), project(w + self.dual_step * np.asarray(up))
-            if t >= (1 - self.tail) * self.rounds:
-                kept += 1
-                means = (means[0] + (theta - means[0]) / kept, means[1] + (w - means[1]) / kept)
+            kept.add(t + 1, theta, w)
             if follow is not None:
                 follow(t + 1, theta, w)
-        return Saddle(*means) if kept else Saddle(theta, w)
+        return Saddle(*kept.points)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -14,36 +13,27 @@ from tacit.errors import (
     DataError,
     ParameterError,
     check_choice,
+    check_count,
     check_non_negative,
     check_positive,
     check_probability,
 )
-from tacit.fairness.attributes import attribute_names, check_same_attributes, run_about
+from tacit.fairness.attributes import attribute_names
 from tacit.fairness.classifier import FairClassifier
-from tacit.fairness.declared import declared_groups
-from tacit.fairness.groups import Groups
-from tacit.fairness.notions import Conditions, Fairness
+from tacit.fairness.iterates import random_round
+from tacit.fairness.notions import Fairness
 from tacit.fairness.private_fermi import PrivateFermi, PublicRecords, Shares
+from tacit.fairness.private_inputs import FairInputs, conditions_of, groups_of, private_scaling, share_of
 from tacit.fairness.private_training import PrivateRun, PrivateTraining
 from tacit.fairness.public_start import default_step, plain_fit
 from tacit.fairness.scores import LinearScores
 from tacit.fairness.standard import Standard
-from tacit.fairness.units import FairUnits
 from tacit.learning.defaults import AUTO
 from tacit.learning.fitting import Request, silo_codes, with_notes
-from tacit.learning.labelled import public_sample
-from tacit.learning.model import FeatureMap
 from tacit.learning.spending import fits_of_this_process
-from tacit.learning.task import (
-    array_of,
-    bounded_features,
-    feature_bounds,
-    label_codes,
-    labels,
-    warned_clause,
-)
-from tacit.ledger import Accounts, new_run
-from tacit.numerics import Array, IntArray
+from tacit.learning.task import array_of, label_codes, labels
+from tacit.ledger import Accounts, new_run, run_about
+from tacit.numerics import Array
 from tacit.privacy import Guarantee, Part, PrivacyBudget, TrustModel, Unit
 from tacit.privacy.run_clauses import clauses_of_part, clauses_of_public
 from tacit.privacy.weak import warn_of_weak
@@ -54,38 +44,6 @@ _STEP, _UNIT_STEP = 2.0, 8.0
 """Of the model on private features: as they are (Lowy 2023, the runs on Adult), and in rows of norm 1."""
 
 _PARTS = {"sensitive": Part.SENSITIVE, "record": Part.ALL}
-
-
-@dataclass(frozen=True)
-class _Mapped:
-    """Features by public bounds, or by a public sample.
-
-    Attributes:
-        features: The map.
-    """
-
-    features: FeatureMap
-
-    def transform(self, X: Array) -> Array:
-        """Return rows of norm at most 1 with the constant as last column, shape (n, d + 1)."""
-        return np.asarray(self.features(X))
-
-
-@dataclass(frozen=True)
-class _Bounded:
-    """Features as they are, within public bounds.
-
-    Attributes:
-        lower: Shape (d,).
-        upper: Shape (d,).
-    """
-
-    lower: Array
-    upper: Array
-
-    def transform(self, X: Array) -> Array:
-        """Return rows with the constant 1 as last column, shape (n, d + 1); NaN stays."""
-        return np.column_stack([np.clip(X, self.lower, self.upper), np.ones(len(X))])
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -120,7 +78,10 @@ class PrivateFairLogisticRegression(FairClassifier):
         dual_step: Of dual variables, in (0, 1/2].
         tail: Share of the last rounds whose points are averaged, in [0, 1).
         clip: Bound on a record's row of a gradient; None as in `PrivateFermi`.
-        least_share: Share below which no group counts, in (0, 1 / groups).
+        iterate: "mean" of the last points, or "random", the point of one round, drawn uniformly by public
+            randomness, which the theorem is about; both cost the same.
+        least_share: Share below which no group counts, in (0, 1 / groups). None is 0.02, and half of 1 /
+            groups, with a warning, where there are more than 25.
         shares: Of the budget.
         l2: Strength of a squared L2 penalty, (l2 / 2) times the squared norm of all parameters.
         standardise: Whether features are centred and divided by their spread; where records are private, by
@@ -131,6 +92,8 @@ class PrivateFairLogisticRegression(FairClassifier):
         random_state: Seed of a simulation, which protects nobody.
         ledger: A `Ledger`, or the path of one or of a folder of them, that pays. One of sensitive attributes
             pays for the same ones only, by the names that a series or a frame gives them.
+        run: Name of the run in ledgers. The same fit under the same name goes on where it stopped, at no
+            cost. None makes a name of its own for every fit.
         n_min: Under shuffle and aggregate trust, silos below which a round is given up; None is all of them.
         colluding: Silos there that may tell what they sent.
 
@@ -140,6 +103,7 @@ class PrivateFairLogisticRegression(FairClassifier):
         coef_: Weights of scaled features, shape (1, d) for two classes, else (classes, d).
         intercept_: Constants, shape (1,) or (classes,).
         threshold_: 0.
+        weight_: Of the penalty in the last round: with `max_violation`, what was found.
         noise_multiplier_: Standard deviation / sensitivity of one release with all of the budget; 0 without.
         plan_: What silos were asked.
         guarantee_: The weakest guarantee.
@@ -186,7 +150,8 @@ class PrivateFairLogisticRegression(FairClassifier):
     dual_step: float = 0.25
     tail: float = 0.5
     clip: float | None = None
-    least_share: float = 0.02
+    iterate: str = "mean"
+    least_share: float | None = None
     shares: Shares | None = None
     l2: float = 1e-4
     standardise: bool = True
@@ -194,6 +159,7 @@ class PrivateFairLogisticRegression(FairClassifier):
     noise: str = "auto"
     random_state: Any = None
     ledger: Any = None
+    run: str | None = None
     n_min: int | None = None
     colluding: int = 0
 
@@ -213,63 +179,41 @@ class PrivateFairLogisticRegression(FairClassifier):
             DataError: Another number of records, one class only, or public labels outside `classes`.
             ParameterError: A parameter is out of range, or does not fit the data; nothing was spent.
             BudgetError: The ledger has less left than the fit costs; nothing was spent.
-            LedgerError: The ledger cannot be used, or is about other neighbours or silos; nothing was spent.
+            LedgerError: The ledger cannot be used, or is about other neighbours, attributes or silos; nothing
+                was spent.
             ValueError: X is not numbers, or not finite where that is no secret (from scikit-learn).
         """
         request, notion, part = self._checked()
-        hidden = request.private and part is Part.ALL
-        given, labelled = X, y
-        X, y = self._read(X, y, hidden=hidden)
-        scaling, notes = self._scaling(given, X, part, private=request.private)
-        self.scaling_ = scaling
-        self.classes_, more = labels(self.classes, y, private=hidden)
-        notes += more
-        listed = labelled if isinstance(labelled, list | tuple) else y
-        codes = np.nan_to_num(label_codes(self.classes_, listed), nan=-1).astype(np.int64)
-        groups, more = self._groups(sensitive_features, len(y), private=request.private)
-        notes += more
-        where = self._conditions(notion, codes)
-        rows = scaling.transform(X)
-        if part is Part.ALL and rows.dtype != np.float64:
-            rows = rows.astype(np.float64)
-        names, of = silo_codes(silos, len(y))
-        about = attribute_names(sensitive_features)
-        order = np.argsort(of, kind="stable")
-        rows, codes, of = rows[order], codes[order], of[order]
-        group, condition = groups.codes[order], where.codes[order]
-        alone = sensitive_features is None
-        weight, most = (0.0, None) if alone else (self.weight, self.max_violation)
-        method = self._method(part, rows, len(where), len(groups), weight, most)
+        names = attribute_names(sensitive_features)
+        records, notes = self._records(request, notion, part, X, y, sensitive_features, silos)
         seed, noise, said = request.randomness()
+        run = new_run("fit") if self.run is None else self.run
+        drawn = random_round(self.rounds, run if seed is None else str(seed))
         training = PrivateTraining(
-            method=method,
+            method=self._method(
+                part,
+                records,
+                private=request.private,
+                penalised=sensitive_features is not None,
+                only=drawn if self.iterate == "random" else None,
+            ),
             budget=self.budget,
             trust=TrustModel(self.trust) if request.private else TrustModel.CENTRAL,
             noise=noise,
             n_min=self.n_min,
             colluding=self.colluding,
-            run=run_about(about) if part is Part.SENSITIVE else new_run("fit"),
+            run=run_about(run, names) if part is Part.SENSITIVE else run,
         )
-        units = [
-            FairUnits.of(rows[held], codes[held], group[held], condition[held])
-            for held in (of == k for k in range(len(names)))
-        ]
-        start, public = method.model.start(), None
-        if part is Part.SENSITIVE:
-            public = PublicRecords(rows, codes, condition)
-            start = plain_fit(method.model, rows, codes, self.l2)
-            notes += clauses_of_part(training.neighbours, about) if request.private else []
         if request.private:
+            notes += clauses_of_part(training.neighbours, names)
             notes += clauses_of_public(sample=self.public is not None, trained_with=0)
-        run = self._run(request, training, units, names, seed, start, public, X)
-        self._keep_parameters(method.model, run.theta)
-        self.threshold_, self.n_iter_ = 0.0, method.rounds
-        self.groups_ = groups.names
-        self.noise_multiplier_ = run.noise_multiplier
-        self.plan_ = run.plan
-        self.silos_ = names
-        self.guarantees_: list[Guarantee] = with_notes(run.guarantees, notes + said)
-        self.guarantees_alone_: list[Guarantee] = with_notes(run.alone, notes + said)
+        found = self._run(request, training, records, seed, X)
+        self._keep_parameters(training.method.model, found.theta)
+        self.threshold_, self.n_iter_ = 0.0, self.rounds
+        self.groups_, self.silos_ = records.groups.names, records.names
+        self.weight_, self.noise_multiplier_, self.plan_ = found.weight, found.noise_multiplier, found.plan
+        self.guarantees_: list[Guarantee] = with_notes(found.guarantees, notes + said)
+        self.guarantees_alone_: list[Guarantee] = with_notes(found.alone, notes + said)
         self.guarantee_ = max(self.guarantees_, key=lambda one: one.epsilon)
         return self
 
@@ -281,6 +225,8 @@ class PrivateFairLogisticRegression(FairClassifier):
             check_probability("max_violation", self.max_violation)
         check_choice("protect", self.protect, list(_PARTS))
         check_choice("trust", self.trust, list(TrustModel))
+        check_count("rounds", self.rounds)
+        check_choice("iterate", self.iterate, ["mean", "random"])
         for name in ("step", "feature_bound"):
             if getattr(self, name) is not None:
                 check_positive(name, getattr(self, name))
@@ -303,6 +249,38 @@ class PrivateFairLogisticRegression(FairClassifier):
         request.check_noise()
         return request, Fairness.of(self.fairness), part
 
+    def _records(
+        self, request: Request, notion: Fairness, part: Part, X: Any, y: Any, sensitive: Any, silos: Any
+    ) -> tuple[FairInputs, list[str]]:
+        """Return the records silo by silo, and what the statement must say of how they were read."""
+        hidden = request.private and part is Part.ALL
+        given, labelled = X, y
+        notes: list[str] = []
+        X, y = self._read(X, y, hidden=hidden)
+        if part is Part.SENSITIVE:
+            self.scaling_ = Standard.of(X, scale=self.standardise, bound=self.feature_bound)
+        else:
+            self.scaling_, notes = private_scaling(
+                given,
+                X,
+                bounds=self.bounds,
+                public=self.public,
+                names=getattr(self, "feature_names_in_", None),
+                standardise=self.standardise,
+                private=request.private,
+            )
+        self.classes_, of_classes = labels(self.classes, y, private=hidden)
+        listed = labelled if isinstance(labelled, list | tuple) else y
+        codes = np.nan_to_num(label_codes(self.classes_, listed), nan=-1).astype(np.int64)
+        groups, of_groups = groups_of(sensitive, self.groups, len(y), private=request.private)
+        conditions = conditions_of(notion, codes, self.classes_, self.advantaged)
+        rows = self.scaling_.transform(X)
+        if part is Part.ALL and rows.dtype != np.float64:
+            rows = rows.astype(np.float64)
+        names, of = silo_codes(silos, len(y))
+        records = FairInputs.sorted(rows, codes, groups, conditions, names=names, silos=of)
+        return records, [*notes, *of_classes, *of_groups]
+
     def _read(self, X: Any, y: Any, *, hidden: bool) -> tuple[Array, Array]:
         """Return features and labels, of which no error tells where records are private."""
         if not hidden:
@@ -316,79 +294,20 @@ class PrivateFairLogisticRegression(FairClassifier):
             raise DataError(f"y must have one label per record ({len(X)}), got shape {y.shape}.")
         return X, y
 
-    def _scaling(
-        self, given: Any, X: Array, part: Part, *, private: bool
-    ) -> tuple[Standard | _Mapped | _Bounded, list[str]]:
-        """Return how features are scaled, and what the statement must say of it."""
-        if part is Part.SENSITIVE:
-            return Standard.of(X, scale=self.standardise, bound=self.feature_bound), []
-        lower, upper, notes = feature_bounds(self.bounds, X, private=private)
-        if not self.standardise:
-            if self.public is not None:
-                raise ParameterError("public must be None with standardise=False: nothing is scaled by it.")
-            return _Bounded(lower, upper), notes
-        sample = public_sample(
-            self.public,
-            bounds=self.bounds,
-            lower=lower,
-            upper=upper,
-            given=given,
-            names=getattr(self, "feature_names_in_", None),
-            encode=_no_labels,
-        )
-        return _Mapped(bounded_features(lower, upper, unit_rows=True, sample=sample)), notes
-
-    def _groups(self, sensitive_features: Any, n: int, *, private: bool) -> tuple[Groups, list[str]]:
-        """Return the group of each record, and what the statement must say of their list."""
-        if sensitive_features is None:
-            if private:
-                raise ParameterError("sensitive_features must be given with a budget, got None.")
-            return Groups(np.full(n, -1), (None, None)), []
-        notes = []
-        if self.groups is not None:
-            groups = declared_groups(sensitive_features, self.groups)
-        else:
-            groups = Groups.of(sensitive_features, missing=True)
-            if private:
-                notes.append(
-                    warned_clause(
-                        "the groups were read off the data without privacy", "`groups` from public knowledge"
-                    )
-                )
-        if len(groups.codes) != n:
-            raise DataError(
-                f"sensitive_features must have one entry per record ({n}), got {len(groups.codes)}."
-            )
-        if len(groups) < 2:
-            raise DataError("sensitive_features must have two groups or more, got one group only.")
-        return groups, notes
-
-    def _conditions(self, notion: Fairness, codes: IntArray) -> Conditions:
-        """Return where the notion looks."""
-        wanted: Sequence[int] | None = None
-        if self.advantaged is not None:
-            listed = self.advantaged if isinstance(self.advantaged, list | tuple) else [self.advantaged]
-            found = label_codes(self.classes_, list(listed))
-            if np.isnan(found).any():
-                raise ParameterError(
-                    f"advantaged must be some of the {len(self.classes_)} classes, got {self.advantaged!r}."
-                )
-            wanted = found.astype(int).tolist()
-        return Conditions.of(notion, codes, classes=list(range(len(self.classes_))), advantaged=wanted)
-
     def _method(
-        self, part: Part, rows: Array, conditions: int, groups: int, weight: float, target: float | None
+        self, part: Part, records: FairInputs, *, private: bool, penalised: bool, only: int | None
     ) -> PrivateFermi:
         """Return what is asked; nothing but public features and numbers is looked at."""
+        rows, classes, groups = records.rows, len(self.classes_), len(records.groups)
+        weight = self.weight if penalised else 0.0
         step = self.step
         if step is None:
             step = _UNIT_STEP if self.standardise else _STEP
             if part is Part.SENSITIVE:
-                step = default_step(rows, len(self.classes_), weight)
-        shares = {} if self.shares is None else {"shares": self.shares}
+                step = default_step(rows, classes, weight)
         return PrivateFermi(
-            model=LinearScores(rows.shape[1], len(self.classes_)),
-            conditions=conditions,
+            model=LinearScores(rows.shape[1], classes),
+            conditions=len(records.conditions),
             groups=groups,
             weight=weight,
             part=part,
@@ -396,44 +315,33 @@ class PrivateFairLogisticRegression(FairClassifier):
             step=step,
             dual_step=self.dual_step,
             tail=self.tail,
+            only=only,
             clip=self.clip,
-            least_share=min(self.least_share, 0.5 / groups),
+            least_share=share_of(self.least_share, groups, private=private),
             l2=self.l2,
-            target=target,
-            **shares,
+            target=self.max_violation if penalised else None,
+            shares=Shares() if self.shares is None else self.shares,
         )
 
     def _run(
-        self,
-        request: Request,
-        training: PrivateTraining,
-        units: list[FairUnits],
-        names: list[str],
-        seed: int | None,
-        start: Array,
-        public: PublicRecords | None,
-        X: Array,
+        self, request: Request, training: PrivateTraining, records: FairInputs, seed: int | None, X: Any
     ) -> PrivateRun:
         """Train, with accounts where a ledger pays."""
-        place = request.place(self.ledger)
+        place, units = request.place(self.ledger), records.units()
+        start, public = training.method.model.start(), None
+        if training.method.part is Part.SENSITIVE:
+            public = PublicRecords(records.rows, records.codes, records.conditions.codes)
+            start = plain_fit(training.method.model, records.rows, records.codes, self.l2)
         if self.budget is not None:
-            most = max(len(one) for one in units) if self.trust == "local" else len(X)
+            most = max(len(one) for one in units) if self.trust == "local" else len(records.rows)
             warn_of_weak(self.budget.epsilon, self.budget.delta, units=most, unit=Unit.RECORD, stacklevel=4)
         if place is None:
-            federation = training.federation(units, names=names, seed=seed)
+            federation = training.federation(units, names=records.names, seed=seed)
             run = training.train(federation, start, public=public)
             if self.budget is not None and seed is None:
                 fits_of_this_process.warn(X, self.budget, stacklevel=4)
             return run
         own = training.trust is not TrustModel.CENTRAL
-        with Accounts.open(place, names if own else ()) as accounts:
-            if training.method.part is Part.SENSITIVE:
-                check_same_attributes(accounts, training.run)
-            return training.train(
-                training.federation(units, names=names, accounts=accounts), start, public=public
-            )
-
-
-def _no_labels(_labels: Array) -> Array:
-    """Refuse labels of public records, which nothing is made of here."""
-    raise ParameterError("public must be features alone: the model is not trained on public records.")
+        with Accounts.open(place, records.names if own else ()) as accounts:
+            federation = training.federation(units, names=records.names, accounts=accounts)
+            return training.train(federation, start, public=public)

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.errors import ParameterError, check_count, check_non_negative, check_positive, check_probability
+from tacit.fairness.followed_weight import FollowedWeight
+from tacit.fairness.iterates import Kept
 from tacit.fairness.penalty import ErmiPenalty, Membership
 from tacit.fairness.scores import LinearScores, probabilities, pull_back
 from tacit.fairness.units import (
@@ -29,7 +31,7 @@ from tacit.learning.algorithms import Problem
 from tacit.numerics import Array, IntArray
 from tacit.privacy import Part
 
-__all__ = ["PrivateFermi", "PublicRecords", "Shares", "by_condition"]
+__all__ = ["FairPoint", "PrivateFermi", "PublicRecords", "Shares", "by_condition"]
 
 _LONGEST = 2.0**20
 """Radius that no round of public lengths exceeds; noise goes with the radius that a round names."""
@@ -38,9 +40,6 @@ _COVERED = 0.9
 """Share of records whose rows are not shortened (docs/theory/private-fairness.md)."""
 
 _RECORD_CLIP = 1.0
-
-_RECENT, _HEAVIEST = 0.1, 100.0
-"""How much the last round counts among those before it, and the largest weight that a violation leads to."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +80,19 @@ class PublicRecords:
     conditions: IntArray
 
 
+@dataclass(frozen=True)
+class FairPoint:
+    """What a run comes to.
+
+    Attributes:
+        theta: Parameters, shape (size,).
+        weight: Of the penalty in the last round; where a violation is aimed at, the run has found it.
+    """
+
+    theta: Array
+    weight: float
+
+
 @dataclass(frozen=True, kw_only=True)
 class PrivateFermi:
     """One run of DP-FERMI; public, and the same under every trust model.
@@ -95,6 +107,9 @@ class PrivateFermi:
         step: Of theta.
         dual_step: Of W, on the gradient of the penalty without its weight: at most 1/2.
         tail: Share of the last rounds whose points are averaged, in [0, 1): noise averages out, at no price.
+            0 returns the last point.
+        only: The round whose point is returned instead, in 1..rounds. Drawn by `random_round` it is the
+            point that the theorem is about. None returns the mean.
         clip: Bound on the norm of a record's row of a gradient. Where only groups are private the row is what
             the group says of it; None asks in every round for the length that few records could exceed,
             which is public there. Where records are private, None is 1.
@@ -120,6 +135,7 @@ class PrivateFermi:
     step: float = 2.0
     dual_step: float = 0.25
     tail: float = 0.5
+    only: int | None = None
     clip: float | None = None
     least_share: float = 0.02
     shares: Shares = Shares()
@@ -135,6 +151,8 @@ class PrivateFermi:
         for name in ("step", "dual_step"):
             check_positive(name, getattr(self, name))
         check_probability("tail", self.tail, high_open=True)
+        if self.only is not None:
+            check_count("only", self.only, high=self.rounds)
         if self.clip is not None and check_positive("clip", self.clip) > _LONGEST:
             raise ParameterError(f"clip must be at most {_LONGEST:g}, got {self.clip!r}.")
         if self.target is not None:
@@ -143,7 +161,8 @@ class PrivateFermi:
             raise ParameterError(f"part must be Part.SENSITIVE or Part.ALL, got {self.part!r}.")
         if not 0 < self.least_share < 1 / self.groups:
             raise ParameterError(
-                f"least_share must be in (0, 1 / groups), got {self.least_share!r} for {self.groups} groups."
+                f"least_share must be in (0, 1 / groups), got {self.least_share!r} for {self.groups} groups: "
+                "lower it, or declare fewer groups."
             )
 
     @property
@@ -199,8 +218,8 @@ class PrivateFermi:
         n: int,
         public: PublicRecords | None = None,
         follow: Callable[[int, Array], None] | None = None,
-    ) -> Array:
-        """Return the parameters after all rounds, shape (size,).
+    ) -> FairPoint:
+        """Return the parameters after all rounds, and the weight that the penalty has come to.
 
         Args:
             ask: Answers what `steps` says.
@@ -217,10 +236,11 @@ class PrivateFermi:
             raise ParameterError("public must be given where only groups are private, and only there.")
         (counts,) = ask(0, {}, (1.0,))
         penalty, factors, seen = self.released(np.asarray(counts).reshape(self.shape[:2]), n, public)
-        theta, W = start.copy(), penalty.start()
-        mean, kept, weight, rates = theta, 0, float(self.weight), None
+        theta, W, kept = start.copy(), penalty.start(), Kept(self.rounds, tail=self.tail, only=self.only)
+        aim, weight = FollowedWeight(self.weight, self.target), float(self.weight)
         more = () if self.target is None else (1.0,)
         for t in range(1, self.rounds + 1):
+            weight = aim.now
             at = {
                 "theta": theta,
                 "dual": W.ravel(),
@@ -236,21 +256,18 @@ class PrivateFermi:
                 known = self._known(theta, public, penalty, W, F, factors, weight)
                 down = known + weight * np.asarray(found[1])
                 shown = by_condition(F, public.conditions, self.conditions) * factors[:, None] / n
-            mass = np.asarray(found[0]).reshape(self.shape) * (factors / seen)[:, None, None]
+            mass, *decided = (
+                np.asarray(table).reshape(self.shape) * (factors / seen)[:, None, None]
+                for table in (found[0], *found[2:])
+            )
             theta = theta - self.step * down
             W = penalty.project(W + self.dual_step * _ascent(penalty, W, mass, shown))
-            if self.target is not None:
-                decided = np.asarray(found[2]).reshape(self.shape) * (factors / seen)[:, None, None]
-                now = decided / (penalty.weights[:, None] * penalty.frequencies)[:, :, None]
-                rates = now if rates is None else rates + _RECENT * (now - rates)
-                apart = float(np.ptp(rates, axis=1).max()) - self.target
-                weight = min(max(weight + apart, 0.0), _HEAVIEST)
-            if t > (1 - self.tail) * self.rounds:
-                kept += 1
-                mean = mean + (theta - mean) / kept
+            for table in decided:
+                aim.follow(table, penalty.weights[:, None] * penalty.frequencies)
+            kept.add(t, theta)
             if follow is not None:
                 follow(t, theta)
-        return mean if kept else theta
+        return FairPoint(kept.points[0], weight)
 
     def released(
         self, counts: Array, n: int, public: PublicRecords | None

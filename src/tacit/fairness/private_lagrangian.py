@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.errors import ParameterError, check_positive
-from tacit.fairness.private_fermi import PrivateFermi, PublicRecords, by_condition
+from tacit.fairness.iterates import Kept
+from tacit.fairness.private_fermi import FairPoint, PrivateFermi, PublicRecords, by_condition
 from tacit.fairness.scores import probabilities, pull_back
 from tacit.federation import Ask
 from tacit.numerics import Array
@@ -54,8 +55,10 @@ class PrivateFairLagrangian(PrivateFermi):
         n: int,
         public: PublicRecords | None = None,
         follow: Callable[[int, Array], None] | None = None,
-    ) -> Array:
-        """Return the parameters after all rounds, shape (size,); arguments as for `PrivateFermi.run`.
+    ) -> FairPoint:
+        """Return the parameters after all rounds, and the largest multiplier.
+
+        Arguments are those of `PrivateFermi.run`.
 
         Raises:
             ParameterError: No public records.
@@ -67,8 +70,7 @@ class PrivateFairLagrangian(PrivateFermi):
         weights, p = penalty.weights[:, None], penalty.frequencies
         own = np.where(public.conditions >= 0, factors[public.conditions], 0.0)
         theta, pull = start.copy(), np.zeros(self.shape[:2])
-        multipliers = np.zeros(self.shape[:2])
-        mean, kept = theta, 0
+        multipliers, kept = np.zeros(self.shape[:2]), Kept(self.rounds, tail=self.tail, only=self.only)
         for t in range(1, self.rounds + 1):
             F = probabilities(self.model.scores(theta, public.X))
             # The derivative in F of a record of a group: pull / (p weight), as dual variables say it.
@@ -93,9 +95,7 @@ class PrivateFairLagrangian(PrivateFermi):
             apart = cells / (weights * p) - (everybody / penalty.weights)[:, None]
             multipliers = np.minimum(multipliers + self.ascent * np.abs(apart), self.weight)
             pull = multipliers * np.sign(apart)
-            if t > (1 - self.tail) * self.rounds:
-                kept += 1
-                mean = mean + (theta - mean) / kept
+            kept.add(t, theta)
             if follow is not None:
                 follow(t, theta)
-        return mean if kept else theta
+        return FairPoint(kept.points[0], float(multipliers.max()))

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.optimize import linprog
 
 from tacit.errors import DataError, ParameterError, check_positive, check_probability
+from tacit.fairness.attributes import attribute_names
 from tacit.learning.fitting import with_notes
+from tacit.ledger import charge, check_accounts, new_run, open_paying, place_of, run_about
 from tacit.means import AdditiveMean, DiscreteGaussianNoise, Round
 from tacit.numerics import Array, IntArray
 from tacit.privacy import (
@@ -22,8 +28,10 @@ from tacit.privacy import (
     calibrate,
     guarantee,
 )
+from tacit.privacy.event_json import event_to_json
 from tacit.randomness import is_secure
 
+_NO_PLACE = 2**40
 _PUBLIC = "predictions and labels are public, and predictions were made without the groups of these records"
 
 __all__ = ["DPEqualizedOddsPostprocessor", "equalized_odds_mixture"]
@@ -109,50 +117,78 @@ class DPEqualizedOddsPostprocessor:
             acute=True,
         )
 
+    def event(self, multiplier: float, n: int) -> Event:
+        """Return the price of the table of n records, with that much noise."""
+        return self.mean(multiplier).event(n, TrustModel.CENTRAL)
+
     def fit(
-        self, predictions: IntArray, labels: IntArray, groups: IntArray, *, rng: np.random.Generator
+        self,
+        predictions: IntArray,
+        labels: IntArray,
+        groups: Any,
+        *,
+        rng: np.random.Generator,
+        ledger: Any = None,
     ) -> DPEqualizedOddsPostprocessor:
         """Release the table and solve for the mixture.
 
         Args:
             predictions: 0 or 1, shape (n,).
             labels: 0 or 1, shape (n,).
-            groups: Place of each record's group, shape (n,); any other number is no group.
+            groups: Place of each record's group, shape (n,); any other number is no group. A series or a
+                frame tells ledgers and statements what the attributes are called.
             rng: Of the noise; `tacit.randomness.secure()` in deployment.
+            ledger: A `Ledger`, or the path of one or of a folder of them, that pays as a trusted server; None
+                keeps no account.
 
         Raises:
             DataError: Arrays of other lengths, or predictions or labels that are neither 0 nor 1.
-            BudgetError: No noise meets the budget.
+            ParameterError: A ledger with seeded noise, which protects nobody.
+            BudgetError: No noise meets the budget, or the ledger has less left; nothing was spent.
+            LedgerError: The ledger is about other neighbours or attributes; nothing was spent.
         """
-        predictions, labels, groups = (np.asarray(each) for each in (predictions, labels, groups))
+        if ledger is not None and not is_secure(rng):
+            raise ParameterError(
+                "rng must be tacit.randomness.secure() with a ledger: a seed protects nobody."
+            )
+        names, place = attribute_names(groups), None if ledger is None else place_of(ledger)
+        rows = self._rows(predictions, labels, groups)
+        self.multiplier_ = calibrate(lambda multiplier: self.event(multiplier, len(rows)), self.budget)
+        stated = guarantee(
+            self.event(self.multiplier_, len(rows)),
+            self.budget.delta,
+            observer="whoever sees the mixture",
+            simulated=not is_secure(rng),
+        )
+        asked = Round(number=0, n=len(rows), parties=1, seed=0, radius=1.0)
+        run, plan = run_about(new_run("fit"), names), hashlib.sha256(event_to_json(stated.event)).digest()
+        with ExitStack() as opened:
+            accounts = [] if place is None else open_paying(place, local=False)
+            for account in accounts:
+                opened.enter_context(account)
+            check_accounts(accounts, stated, run=run, plan=plan)
+            noisy = np.asarray(self.mean(self.multiplier_).estimate(rows, asked, rng=rng))
+            charge(accounts, stated, run=run, plan=plan)
+        self.table_ = np.maximum(noisy.reshape(2, 2, self.groups), 0.0)
+        self.chances_ = equalized_odds_mixture(self.table_, self.slack)
+        said = f" ({', '.join(names)})" if names else ""
+        (self.guarantee_,) = with_notes([stated], [_PUBLIC + said])
+        return self
+
+    def _rows(self, predictions: IntArray, labels: IntArray, groups: Any) -> Array:
+        """Return the cell of each record as a one-hot row, shape (n, 4 * groups)."""
+        predictions, labels, groups = np.asarray(predictions), np.asarray(labels), _places(groups)
         n = len(predictions)
         if any(each.shape != (n,) for each in (predictions, labels, groups)):
             raise DataError("predictions, labels and groups must have one entry per record.")
         if not (np.isin(predictions, (0, 1)).all() and np.isin(labels, (0, 1)).all()):
             raise DataError("predictions and labels must be 0 or 1.")
-        known = (groups >= 0) & (groups < self.groups)
+        known = groups < self.groups
         rows = np.zeros((n, 2, 2, self.groups))
         rows[np.flatnonzero(known), predictions[known], labels[known], groups[known]] = 1.0
+        return rows.reshape(n, -1)
 
-        def event(multiplier: float) -> Event:
-            return self.mean(multiplier).event(n, TrustModel.CENTRAL)
-
-        self.multiplier_ = calibrate(event, self.budget)
-        mean = self.mean(self.multiplier_)
-        asked = Round(number=0, n=n, parties=1, seed=0, radius=1.0)
-        noisy = np.asarray(mean.estimate(rows.reshape(n, -1), asked, rng=rng)).reshape(2, 2, self.groups)
-        self.table_ = np.maximum(noisy, 0.0)
-        self.chances_ = equalized_odds_mixture(self.table_, self.slack)
-        stated = guarantee(
-            event(self.multiplier_),
-            self.budget.delta,
-            observer="whoever sees the mixture",
-            simulated=not is_secure(rng),
-        )
-        (self.guarantee_,) = with_notes([stated], [_PUBLIC])
-        return self
-
-    def predict(self, predictions: IntArray, groups: IntArray, *, rng: np.random.Generator) -> IntArray:
+    def predict(self, predictions: IntArray, groups: Any, *, rng: np.random.Generator) -> IntArray:
         """Return mixed predictions, shape (n,), drawn at random.
 
         Args:
@@ -162,6 +198,13 @@ class DPEqualizedOddsPostprocessor:
             rng: Of the mixture.
         """
         chances = np.column_stack([self.chances_, self.chances_.mean(axis=1)])
-        known = (groups >= 0) & (groups < self.groups)
-        chosen = chances[predictions, np.where(known, groups, self.groups)]
+        chosen = chances[predictions, np.minimum(_places(groups), self.groups)]
         return (rng.random(len(predictions)) < chosen).astype(np.int64)
+
+
+def _places(groups: Any) -> IntArray:
+    """Return whole numbers >= 0, and a very large one for whatever is none: each cell speaks for itself."""
+    cells = pd.Series(np.asarray(groups).ravel())
+    numbers = np.asarray(pd.to_numeric(cells, errors="coerce"), dtype=np.float64).reshape(np.shape(groups))
+    whole = (numbers >= 0) & (numbers < _NO_PLACE) & (numbers == np.floor(numbers))
+    return np.where(whole, np.nan_to_num(numbers), _NO_PLACE).astype(np.int64)

@@ -27,6 +27,7 @@ class PrivateRun:
 
     Attributes:
         theta: Parameters, shape (size,).
+        weight: Of the penalty in the last round.
         noise_multiplier: Standard deviation / sensitivity of one release with all of the budget; 0 without.
         plan: What was asked.
         guarantees: One in all under central trust, else one per silo.
@@ -34,6 +35,7 @@ class PrivateRun:
     """
 
     theta: Array
+    weight: float
     noise_multiplier: float
     plan: Plan
     guarantees: list[Guarantee]
@@ -182,9 +184,10 @@ class PrivateTraining:
         multiplier = self.multiplier(sizes)
         plan = self.plan(multiplier, sizes)
         ask = federation.open(plan, run=self.run, budget=self.budget)
-        theta = self.method.run(ask, start, n=int(np.sum(sizes)), public=public)
+        found = self.method.run(ask, start, n=int(np.sum(sizes)), public=public)
         return PrivateRun(
-            theta=theta,
+            theta=found.theta,
+            weight=found.weight,
             noise_multiplier=multiplier,
             plan=plan,
             guarantees=ask.guarantees,

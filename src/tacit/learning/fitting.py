@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -37,7 +36,7 @@ from tacit.learning.settings import ALONE, NAMED, Sampling, Settings
 from tacit.learning.spending import fits_of_this_process
 from tacit.learning.task import Task, array_of, warned_clause
 from tacit.learning.training import Trained, silos_for, train
-from tacit.ledger import Accounts, Ledger, new_run
+from tacit.ledger import Accounts, new_run, place_of
 from tacit.means import LARGEST_RADIUS, SMALLEST_RADIUS, MomentBound, balanced_clip
 from tacit.numerics import Array, IntArray
 from tacit.privacy import (
@@ -232,11 +231,7 @@ class Request:
             raise ParameterError(
                 "ledger needs a budget: what is trained without privacy has no price to charge."
             )
-        if isinstance(ledger, Ledger):
-            return ledger.path
-        if not isinstance(ledger, str | os.PathLike):
-            raise ParameterError(f"ledger must be a Ledger, a path or None, got {ledger!r:.80}.")
-        return Path(ledger)
+        return place_of(ledger)
 
     def settings(self, task: Task, *, unit: Unit, noise: str, sizes: Sequence[int]) -> Settings:
         """Return everything about the run that is not data.

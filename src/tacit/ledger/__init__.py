@@ -1,6 +1,7 @@
 """What was spent on a data set: files, folders, and one way to charge them."""
 
 from tacit.ledger.accounts import Accounts
+from tacit.ledger.attributes import run_about
 from tacit.ledger.charging import charge, check_account, check_accounts, new_run
 from tacit.ledger.folder import (
     CENTRAL,
@@ -13,7 +14,7 @@ from tacit.ledger.folder import (
     open_paying,
 )
 from tacit.ledger.ledger import Ledger
-from tacit.ledger.places import TOGETHER, accounts_beside, accounts_of, beside, ledgers_of
+from tacit.ledger.places import TOGETHER, accounts_beside, accounts_of, beside, ledgers_of, place_of
 from tacit.ledger.rows import Cost, Entry
 from tacit.ledger.run_secrets import RunSecrets, WipedSecretError
 
@@ -41,4 +42,6 @@ __all__ = [
     "new_run",
     "open_ledgers",
     "open_paying",
+    "place_of",
+    "run_about",
 ]

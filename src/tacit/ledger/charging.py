@@ -10,9 +10,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tacit.errors import BudgetError, LedgerError
+from tacit.ledger.attributes import check_same_attributes
 from tacit.ledger.folder import DATA_SET, OWNERS
 from tacit.ledger.rows import Cost
 from tacit.privacy.event_json import event_to_json
+from tacit.privacy.neighbours import Part
 
 if TYPE_CHECKING:
     from tacit.ledger.ledger import Ledger
@@ -47,7 +49,8 @@ def charge(accounts: Sequence[Ledger], price: Guarantee, *, run: str, plan: byte
 
     Raises:
         BudgetError: The price is infinite or exceeds what is left in one of them; nothing was spent.
-        LedgerError: One of them is about other neighbours, or knows the run with another plan or price.
+        LedgerError: One of them is about other neighbours or sensitive attributes, or knows the run with
+            another plan or price.
         ParameterError: A name or digest that is not allowed.
     """
     check_accounts(accounts, price, run=run, plan=plan)
@@ -98,6 +101,8 @@ def check_account(account: Ledger, price: Guarantee, *, who: str, run: str, plan
                 f"{who}; nothing was spent. Repeat it as it was, or name a new run."
             )
         return
+    if account.neighbours.part is Part.SENSITIVE:
+        check_same_attributes(account.path, account.entries(), run)
     left = account.remaining()
     if not (price.epsilon <= left.epsilon and price.delta <= left.delta):
         raise BudgetError(

@@ -26,6 +26,7 @@ from tacit.errors import (
     check_name,
     check_text,
 )
+from tacit.ledger.attributes import check_same_attributes
 from tacit.ledger.file import LedgerFile
 from tacit.ledger.reservations import Reservations
 from tacit.ledger.rows import (
@@ -42,7 +43,7 @@ from tacit.ledger.rows import (
 )
 from tacit.ledger.run_secrets import RunSecrets
 from tacit.privacy.budget import PrivacyBudget
-from tacit.privacy.neighbours import Neighbours
+from tacit.privacy.neighbours import Neighbours, Part
 
 __all__ = ["Cost", "Entry", "Ledger"]
 
@@ -226,7 +227,8 @@ class Ledger:
 
         Raises:
             BudgetError: The price exceeds what is left; nothing was reserved.
-            LedgerError: The run is known with another plan or price, or the file cannot be used.
+            LedgerError: The run is known with another plan or price, is about other sensitive attributes than
+                those that the ledger has paid for, or the file cannot be used.
             ParameterError: An argument has a value that is not allowed.
         """
         with self.reserving(run, price=price, plan_digest=plan_digest, event=event):
@@ -256,6 +258,8 @@ class Ledger:
         self._reserved.read(connection)
         known = self._reserved.find(run)
         if known is None:
+            if self.neighbours.part is Part.SENSITIVE:
+                check_same_attributes(self.path, self._reserved.entries, run)
             self._reserved.check_affordable(run, price)
             row = [run, price.epsilon, price.delta, _now(), plan_digest, event]
             connection.execute(

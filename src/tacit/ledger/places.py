@@ -5,17 +5,31 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from tacit.data import TableFiles
 from tacit.data.kinds import is_table_name, table_name
-from tacit.errors import LedgerError
+from tacit.errors import LedgerError, ParameterError
 from tacit.ledger.folder import SUFFIX, ledger_path
+from tacit.ledger.ledger import Ledger
 
-__all__ = ["TOGETHER", "accounts_beside", "accounts_of", "beside", "ledgers_of"]
+__all__ = ["TOGETHER", "accounts_beside", "accounts_of", "beside", "ledgers_of", "place_of"]
 
 TOGETHER: Final = f"silos{SUFFIX}"
 """The name of the folder of ledgers of tables that are silos together; it lies in their own folder."""
+
+
+def place_of(ledger: Any) -> Path:
+    """Return where a ledger lies that a person has handed over: an open one, or a path.
+
+    Raises:
+        ParameterError: It is neither.
+    """
+    if isinstance(ledger, Ledger):
+        return ledger.path
+    if not isinstance(ledger, str | os.PathLike):
+        raise ParameterError(f"ledger must be a Ledger, a path or None, got {ledger!r:.80}.")
+    return Path(ledger)
 
 
 def beside(tables: Path | TableFiles) -> Path:
