@@ -7,10 +7,10 @@ import hashlib
 from tacit.numerics import Array
 from tacit.randomness import PublicStream
 
-__all__ = ["Kept", "random_round"]
+__all__ = ["KeptPoints", "random_round"]
 
 
-class Kept:
+class KeptPoints:
     """What a run returns of the points that it goes through; no more of them is held.
 
     Args:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.errors import ParameterError, check_count, check_positive, check_probability
-from tacit.fairness.iterates import Kept
+from tacit.fairness.iterates import KeptPoints
 from tacit.federation import Ask, Batch, Full, Kinds, Plan, Step
 from tacit.learning.algorithms import Problem, Protection
 from tacit.numerics import Array
@@ -149,7 +149,7 @@ class NoisySGDA:
                 f"theta and w must have shapes {self.dims}, got {theta.shape} and {w.shape}."
             )
         theta, w = theta.astype(np.float64), w.astype(np.float64)
-        kept = Kept(self.rounds, tail=self.tail, only=self.only)
+        kept = KeptPoints(self.rounds, tail=self.tail, only=self.only)
         for t in range(self.rounds):
             down, up = ask(first + t, {**(at or {}), "theta": theta, "w": w}, self.clips)
             theta, w = theta - self.step * np.asarray(down), project(w + self.dual_step * np.asarray(up))

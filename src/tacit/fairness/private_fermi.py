@@ -14,7 +14,7 @@ import numpy as np
 
 from tacit.errors import ParameterError, check_count, check_non_negative, check_positive, check_probability
 from tacit.fairness.followed_weight import FollowedWeight
-from tacit.fairness.iterates import Kept
+from tacit.fairness.iterates import KeptPoints
 from tacit.fairness.penalty import ErmiPenalty, Membership
 from tacit.fairness.scores import LinearScores, probabilities, pull_back
 from tacit.fairness.units import (
@@ -236,7 +236,11 @@ class PrivateFermi:
             raise ParameterError("public must be given where only groups are private, and only there.")
         (counts,) = ask(0, {}, (1.0,))
         penalty, factors, seen = self.released(np.asarray(counts).reshape(self.shape[:2]), n, public)
-        theta, W, kept = start.copy(), penalty.start(), Kept(self.rounds, tail=self.tail, only=self.only)
+        theta, W, kept = (
+            start.copy(),
+            penalty.start(),
+            KeptPoints(self.rounds, tail=self.tail, only=self.only),
+        )
         aim, weight = FollowedWeight(self.weight, self.target), float(self.weight)
         more = () if self.target is None else (1.0,)
         for t in range(1, self.rounds + 1):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.errors import ParameterError, check_positive
-from tacit.fairness.iterates import Kept
+from tacit.fairness.iterates import KeptPoints
 from tacit.fairness.private_fermi import FairPoint, PrivateFermi, PublicRecords, by_condition
 from tacit.fairness.scores import probabilities, pull_back
 from tacit.federation import Ask
@@ -70,7 +70,7 @@ class PrivateFairLagrangian(PrivateFermi):
         weights, p = penalty.weights[:, None], penalty.frequencies
         own = np.where(public.conditions >= 0, factors[public.conditions], 0.0)
         theta, pull = start.copy(), np.zeros(self.shape[:2])
-        multipliers, kept = np.zeros(self.shape[:2]), Kept(self.rounds, tail=self.tail, only=self.only)
+        multipliers, kept = np.zeros(self.shape[:2]), KeptPoints(self.rounds, tail=self.tail, only=self.only)
         for t in range(1, self.rounds + 1):
             F = probabilities(self.model.scores(theta, public.X))
             # The derivative in F of a record of a group: pull / (p weight), as dual variables say it.
