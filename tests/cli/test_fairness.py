@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 from tacit.cli import main
 from tacit.jobs import load_model
 from tacit.ledger import Ledger
+from tests.cli.stopping import stop_at
 
 N = 3000
 
@@ -155,10 +158,6 @@ def test_the_curve_is_drawn(
         (("--sensitive", "sex", "--epsilon", "1"), "without protect"),
         (("--sensitive", "sex", "--trust", "central"), "without protect"),
         (("--sensitive", "sex", "--protect", "record", "--trust", "all"), "trust must be one trust model"),
-        (
-            ("--sensitive", "sex", "--protect", "record", "--max-violation", ".1"),
-            "max_violation must be None",
-        ),
         (("--sensitive", "sex", "--protect", "record", "--clip", "auto"), "clip must be a number"),
         (("--sensitive", "measured"), "continuous"),
         (("--sensitive", "sex", "--dry-run"), "dry_run is not for a fair model"),
@@ -224,6 +223,8 @@ def test_a_private_run_is_paid_once_and_its_statement_holds(
         "2",
         "--ledger",
         "led",
+        "--rounds",
+        "3",
     ]
     capsys.readouterr()
     found = said(capsys, *asked)
@@ -246,6 +247,96 @@ def test_a_private_run_is_paid_once_and_its_statement_holds(
     assert "the plan about" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("protect", ["sensitive", "record"])
+def test_a_private_violation_is_aimed_at_for_the_one_price_of_the_run(
+    protect: str,
+    table: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked = ["train", str(table), "--sensitive", "sex", "--protect", protect, "--epsilon", "3"]
+    found = {
+        most: said(capsys, *asked, "--max-violation", most, "--seed", "1", "--name", f"v{most}")
+        for most in ("0.05", "1")
+    }
+    tight, loose = found["0.05"], found["1"]
+    assert tight["epsilon"] == loose["epsilon"] == 3.0
+    assert tight["max_violation"] == 0.05
+    assert tight["fairness_weight"] > 1 > loose["fairness_weight"] == 0
+    assert tight["violation"] < 0.15 < loose["violation"]
+    folder = tmp_path / "runs/v0.05"
+    told = json.loads((folder / "statement.json").read_text())["notes"]
+    assert any("for a violation of 0.05" in note and "is in the guarantee" in note for note in told)
+    assert "group-decisions" in (folder / "plan.toml").read_text()
+    assert "for a violation of 0.05" in (folder / "report.html").read_text()
+    assert main(["account", "verify", str(folder / "statement.json")]) == 0
+    assert main([*asked, "--max-violation", "0.2", "--rounds", "3"]) == 0
+    assert "found by the run, for a violation of 0.2" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(("protect", "trust"), [("sensitive", "central"), ("record", "local")])
+def test_a_stopped_run_says_what_stays_spent_and_goes_on_at_no_cost(
+    protect: str,
+    trust: str,
+    table: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    create = ["ledger", "create", "led", "--epsilon", "2.5", "--delta", "1e-4", "--silos-from", str(table)]
+    assert main([*create, "--part", "sensitive" if protect == "sensitive" else "all"]) == 0
+    asked = ["train", str(table), "--sensitive", "sex", "--protect", protect, "--epsilon", "2"]
+    asked += ["--max-violation", "0.05", "--rounds", "4", "--ledger", "led", "--trust", trust, "--json"]
+    capsys.readouterr()
+
+    def reserved() -> dict[str, list[str]]:
+        found = {}
+        for file in sorted(Path("led").glob("*.ledger")):
+            with Ledger.open(file) as ledger:
+                found[file.name] = [entry.run for entry in ledger.entries()]
+        return found
+
+    with monkeypatch.context() as patch:
+        stop_at(patch, 3, lambda: signal.raise_signal(signal.SIGINT))
+        assert main(asked) == 130
+    interrupted, spent, again = capsys.readouterr().err.splitlines()
+    assert interrupted == "tacit: interrupted."
+    assert spent.startswith("spent: epsilon ")
+    assert spent.endswith("It stays spent.")
+    assert ("about sex" in spent) is (protect == "sensitive")
+    assert not Path("runs").exists()
+    paid = reserved()
+    assert sum(map(len, paid.values())) == 2  # of who adds the noise, and of the data set
+
+    words = shlex.split(again.removeprefix("resume at no cost: "))
+    folders = []
+    for _ in range(2):  # the second time it is finished, and is told again
+        assert main(words[1:]) == 0
+        folders.append(Path(json.loads(capsys.readouterr().out)["folder"]))
+    assert folders[0] != folders[1]
+    one, two = (load_model(folder).linear.w for folder in folders)
+    np.testing.assert_array_equal(one, two)
+    weights = {json.loads((folder / "fairness.json").read_text())["fairness_weight"] for folder in folders}
+    assert len(weights) == 1
+    assert reserved() == paid
+    assert main([*words[1:], "--rounds", "5"]) == 5  # another plan of that name
+    assert main(asked) == 4  # and a fresh run costs what is not there
+    assert "nothing was spent" in capsys.readouterr().err
+    assert reserved() == paid
+
+
+def test_a_private_run_of_a_known_name_needs_a_ledger(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked = ["train", str(table), "--sensitive", "sex", "--protect", "sensitive", "--rounds", "2"]
+    assert main([*asked, "--name", "june"]) == 0
+    assert "name must be another than 'june'" in refused(capsys, *asked, "--name", "june")
+
+
 def test_two_tables_of_one_record_apart_leave_the_same_but_for_noise(
     table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -262,7 +353,7 @@ def test_two_tables_of_one_record_apart_leave_the_same_but_for_noise(
         (tmp_path / "people.csv").write_text(frame.to_csv(index=False))
         (tmp_path / "people.columns.toml").write_text(table.with_suffix(".columns.toml").read_text())
         asked = ("train", "people.csv", "--sensitive", "sex", "--protect", "record", "--epsilon", "2")
-        found = said(capsys, *asked, "--name", f"r{k}", "--seed", "1")
+        found = said(capsys, *asked, "--name", f"r{k}", "--seed", "1", "--rounds", "2")
         plans.append((tmp_path / f"runs/r{k}/plan.toml").read_text())
         sizes = json.loads((tmp_path / f"runs/r{k}/statement.json").read_text())["data"]["sizes"]
         assert (found["epsilon"], sizes) == (2.0, {"people": 2400})

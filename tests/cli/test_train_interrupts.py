@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import shlex
 import shutil
 import signal
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +13,10 @@ import numpy as np
 import pytest
 
 from tacit.cli import main
-from tacit.federation.store import LedgerStore
 from tacit.jobs import Job, TrainedModel, load_model
 from tacit.ledger import Entry, Ledger
 from tacit.reports.run_folder import UNFINISHED
+from tests.cli.stopping import stop_at
 
 TABLE = Path(__file__).parents[1] / "data" / "clinics.csv"
 
@@ -50,23 +48,6 @@ def charged(table: Path) -> dict[str, list[Entry]]:
         with Ledger.open(path) as ledger:
             found[ledger.label] = ledger.entries()
     return found
-
-
-def stop_at(monkeypatch: pytest.MonkeyPatch, number: int, stop: Callable[[], None]) -> None:
-    """Call `stop` once, after the answer of that number was stored."""
-    numbers = itertools.count(1)  # ledgers of one round are written at once: each answer has its own number
-    keep = LedgerStore.keep
-
-    def keeps(
-        self: LedgerStore, step: int, digest: bytes, answer: bytes, state: bytes | None = None
-    ) -> bytes:
-        mine = next(numbers)
-        stored = keep(self, step, digest, answer, state)
-        if mine == number:
-            stop()
-        return stored
-
-    monkeypatch.setattr(LedgerStore, "keep", keeps)
 
 
 def model(folder: Path) -> Any:

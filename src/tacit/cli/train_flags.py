@@ -154,7 +154,8 @@ class TrainFlags:
     max_violation: Annotated[
         float | None,
         typer.Option(
-            help="Largest violation on training records; searches the weight, without privacy.",
+            help="Largest violation on training records; searches the weight, with --protect by noisy counts "
+            "at the price of the run.",
             show_default="as the weight has it",
         ),
     ] = None

@@ -1,5 +1,6 @@
 """Fair models: notions and their violations, ERMI, and training that trades accuracy for fairness."""
 
+from tacit.fairness.attributes import attribute_names
 from tacit.fairness.corruption import force_attributes, hide_attributes
 from tacit.fairness.covariance import CovariancePenalty
 from tacit.fairness.declared import declared_groups
@@ -97,6 +98,7 @@ __all__ = [
     "TorchScores",
     "Training",
     "ViolationSummary",
+    "attribute_names",
     "best_cut",
     "conditional_ermi",
     "declared_groups",

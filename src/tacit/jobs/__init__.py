@@ -3,7 +3,8 @@
 from tacit.jobs.config import DEMO, SPLITS, JobConfig
 from tacit.jobs.data import JobData, load_job_data
 from tacit.jobs.facts import PublicFacts, facts_of_description
-from tacit.jobs.fair import CURVE_WEIGHTS, CurvePoint, FairJob, FairResult
+from tacit.jobs.fair import CURVE_WEIGHTS, FairJob
+from tacit.jobs.fair_result import CurvePoint, FairResult
 from tacit.jobs.job import Job, Ledgers, Progress
 from tacit.jobs.model import MODEL_FILE, TrainedModel, load_model
 from tacit.jobs.results import JobResult, PlannedRun, TrustResult

@@ -20,6 +20,7 @@ from tacit.fairness import (
     Groups,
     MetricTable,
     PrivateFairLogisticRegression,
+    attribute_names,
     declared_groups,
     metric_table,
     pareto,
@@ -30,85 +31,21 @@ from tacit.federation import Plan
 from tacit.jobs.config import JobConfig
 from tacit.jobs.data import JobData, load_job_data, with_description
 from tacit.jobs.fair_model import saved_model
+from tacit.jobs.fair_result import CurvePoint, FairResult
+from tacit.jobs.ledgers import Ledgers
 from tacit.jobs.model import TrainedModel
 from tacit.jobs.terms import JobTerms
+from tacit.ledger import run_about
 from tacit.numerics import Array, IntArray
-from tacit.privacy import Guarantee, NonPrivate, Part, PrivacyBudget, guarantee
+from tacit.privacy import Guarantee, NonPrivate, Part, PrivacyBudget, TrustModel, guarantee
 
-__all__ = ["CURVE_WEIGHTS", "CurvePoint", "FairJob", "FairResult"]
+__all__ = ["CURVE_WEIGHTS", "FairJob"]
 
 CURVE_WEIGHTS: Final = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 """Weights of the penalty that the curve of a run is drawn through."""
 
 _L2: Final = 1e-4
 _PARTS: Final = {"sensitive": Part.SENSITIVE, "record": Part.ALL}
-
-
-@dataclass(frozen=True, kw_only=True)
-class CurvePoint:
-    """One model of the curve, on the held-out records.
-
-    Attributes:
-        weight: Of the penalty.
-        accuracy: Share of records that are predicted right.
-        violation: Gap of hard predictions under the notion.
-        soft_violation: Gap of probabilities.
-        pareto: Whether no other point is as fair and more accurate, or as accurate and fairer.
-    """
-
-    weight: float
-    accuracy: float
-    violation: float
-    soft_violation: float
-    pareto: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class FairResult:
-    """What a fair training leaves; scores are those of held-out records, computed without privacy.
-
-    Attributes:
-        job: The configuration.
-        data: Records, and what is public of them.
-        model: Ready to predict; it needs no sensitive column.
-        weight: Of the penalty.
-        fair: How fair the model is; None where a private run has no held-out record that scores count.
-        unconstrained: The same of a model with weight 0.
-        tables: Rates by group, a table for each label that they are about; none without scores.
-        guarantees: One for each silo or for all; says so where nothing is claimed.
-        alone: Under shuffle and aggregate trust, what the messages of each silo show alone.
-        plan: What was asked of silos; None without privacy.
-        curve: Points of other weights; without privacy, and in simulations.
-        seconds: Training time.
-    """
-
-    job: JobConfig
-    data: JobData
-    model: TrainedModel
-    weight: float
-    fair: FairnessSummary | None
-    unconstrained: FairnessSummary | None
-    tables: tuple[MetricTable, ...]
-    guarantees: tuple[Guarantee, ...]
-    alone: tuple[Guarantee, ...]
-    plan: Plan | None
-    curve: tuple[CurvePoint, ...]
-    seconds: float
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """The weakest guarantee."""
-        return max(self.guarantees, key=lambda one: one.epsilon)
-
-    @property
-    def notion(self) -> str:
-        """Name of the fairness notion."""
-        return self.job.fairness or "demographic-parity"
-
-    @property
-    def violation(self) -> float | None:
-        """Gap of the model under the notion of the job; None without scores."""
-        return None if self.fair is None else self.fair.violation(self.notion)
 
 
 @dataclass
@@ -155,13 +92,42 @@ class FairJob:
             return None
         return PrivacyBudget(self.config.epsilon, self._terms.delta)
 
+    @property
+    def _run_name(self) -> str:
+        """What ledgers call the run, without the attributes that it is about."""
+        return self._terms.run_name(self.config.trust)
+
+    @property
+    def run_names(self) -> tuple[str, ...]:
+        """What ledgers call the run; none where nothing is claimed."""
+        match self.ledger_part:
+            case None:
+                return ()
+            case Part.SENSITIVE:
+                return (run_about(self._run_name, attribute_names(self._sensitive)),)
+            case _:
+                return (self._run_name,)
+
+    def accounts(self, ledger: Path) -> Ledgers:
+        """Open the accounts that `run` charges, to see what it has reserved in them.
+
+        Args:
+            ledger: Folder or file that pays.
+
+        Raises:
+            LedgerError: An account is missing or damaged.
+        """
+        own = self.config.trust != TrustModel.CENTRAL
+        return Ledgers.open(ledger, self.data.silo_names if own else ())
+
     def run(
         self, *, ledger: Path | None = None, progress: Callable[[int, int], None] | None = None
     ) -> FairResult:
         """Train, with and without the penalty, and score by group.
 
         Args:
-            ledger: Folder or file that pays; None keeps no account.
+            ledger: Folder or file that pays; None keeps no account. A run that it knows goes on, or is told
+                again, at no cost.
             progress: Told how many models are trained, and how many there are.
 
         Raises:
@@ -221,6 +187,7 @@ class FairJob:
         model = PrivateFairLogisticRegression(
             fairness=self._notion,
             weight=job.weight_of_fairness,
+            max_violation=job.max_violation,
             budget=self.budget,
             protect=str(job.protect),
             trust=job.trust,
@@ -233,6 +200,7 @@ class FairJob:
             noise=job.noise,
             random_state=job.seed,
             ledger=ledger,
+            run=self._run_name,
             n_min=job.n_min,
             colluding=job.colluding,
         )
@@ -253,9 +221,7 @@ class FairJob:
         )
         weakest = max(promises, key=lambda one: one.epsilon)
         saved = saved_model(model, self.data, run=job.run, trust=job.trust, promise=weakest)
-        return _Trained(
-            model, saved, job.weight_of_fairness, list(promises), alone=list(alone), plan=model.plan_
-        )
+        return _Trained(model, saved, model.weight_, list(promises), alone=list(alone), plan=model.plan_)
 
     def _in_order(self, silos: Sequence[str], found: list[Guarantee]) -> list[Guarantee]:
         """Return guarantees in the order of the job's silos; one about all of them stays."""

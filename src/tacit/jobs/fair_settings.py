@@ -23,7 +23,8 @@ class FairSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             job trains a fair classifier.
         fairness: The notion; None is demographic parity.
         fairness_weight: Of the penalty beside the mean loss, >= 0; None is 1.
-        max_violation: Instead of the weight: the largest violation on training records, without privacy.
+        max_violation: Instead of the weight: the largest violation on training records. With `protect`, noisy
+            counts of every round move the weight, at the one price of the run, and nothing is promised.
         protect: What is private: "sensitive", the sensitive columns alone, features and labels being public;
             "record", whole records; None claims nothing.
     """
@@ -87,11 +88,6 @@ class FairSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
                         "sensitive columns alone, or 'record', whole records."
                     )
             return
-        if self.max_violation is not None:
-            raise ParameterError(
-                "max_violation must be None with protect: a search by the records would be a release of its "
-                f"own; give fairness_weight, got {self.max_violation!r}."
-            )
         trust, clip = getattr(self, "trust", None), getattr(self, "clip", None)
         if trust in ("all", "none"):
             raise ParameterError(f"trust must be one trust model with protect, got {trust!r}.")

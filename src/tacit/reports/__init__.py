@@ -18,7 +18,7 @@ from tacit.reports.comparison import (
     draw_comparison,
 )
 from tacit.reports.fair_plots import draw_curve
-from tacit.reports.fair_run import fair_figures, write_fair_run
+from tacit.reports.fair_run import fair_figures, weight_words, write_fair_run
 from tacit.reports.figures import draw_lines
 from tacit.reports.frequencies import draw_frequencies, frequency_page
 from tacit.reports.html import render
@@ -79,6 +79,7 @@ __all__ = [
     "run_page",
     "silo_words",
     "simulation_page",
+    "weight_words",
     "write_fair_run",
     "write_run",
 ]

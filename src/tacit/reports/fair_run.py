@@ -25,7 +25,7 @@ from tacit.reports.html import template
 from tacit.reports.run_folder import RunFolder, finish
 from tacit.reports.tables import format_delta, format_epsilon
 
-__all__ = ["FAIR_FIGURES_FILE", "fair_figures", "write_fair_run"]
+__all__ = ["FAIR_FIGURES_FILE", "fair_figures", "weight_words", "write_fair_run"]
 
 FAIR_FIGURES_FILE: Final = "fairness.json"
 _PAGE: Final = "fair.html.j2"
@@ -46,6 +46,7 @@ def fair_figures(result: FairResult) -> dict[str, Any]:
         "sensitive": list(result.job.sensitive_columns),
         "fairness": result.notion,
         "fairness_weight": result.weight,
+        "max_violation": result.job.max_violation,
         "records": 0 if fair is None else fair.records,
         "accuracy": None if fair is None else fair.accuracy,
         "violation": result.violation,
@@ -167,9 +168,20 @@ def _private(result: FairResult) -> bool:
     return not isinstance(result.guarantee.event, NonPrivate)
 
 
+def weight_words(result: FairResult) -> str:
+    """Return how a private run has come to its weight, a sentence; empty where somebody gave it."""
+    if result.job.max_violation is None or not _private(result):
+        return ""
+    return (
+        f"The weight {result.weight:.4g} of the penalty was found by the run, for a violation of "
+        f"{result.job.max_violation:g} on training records: noisy counts of decisions by group moved it in "
+        "every round, and what they cost is in the guarantee. That the violation is met is not promised."
+    )
+
+
 def _notes(result: FairResult) -> list[str]:
     """Return what must be known besides the guarantees, as whole sentences."""
-    notes = list(result.data.notes)
+    notes = [*result.data.notes, *filter(None, [weight_words(result)])]
     if _private(result) and any(one.simulated for one in result.guarantees):
         notes.append(SIMULATED)
     return notes if result.data.public else [*notes, SCORED]
@@ -189,6 +201,7 @@ def _render(result: FairResult, figures: Mapping[str, Any], *, run: str, created
         sensitive=", ".join(result.job.sensitive_columns),
         notion=result.notion,
         weight=f"{result.weight:.4g}",
+        found=weight_words(result),
         private=private,
         protect=result.job.protect,
         sentence=str(weakest),

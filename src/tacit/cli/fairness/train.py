@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit.cli.fairness.audit import show_summary
+from tacit.cli.interrupts import say_when_stopped
 from tacit.cli.ledger_place import ledger_place
 from tacit.cli.output import print_json, print_table, print_text, print_whole, progress
+from tacit.cli.resuming import SpentByRun, check_is_new, note_of_another_folder
 from tacit.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -16,11 +19,12 @@ if TYPE_CHECKING:
 __all__ = ["curve_rows", "fair_train"]
 
 
-def fair_train(job: JobConfig, *, dry_run: bool, json: bool) -> None:
+def fair_train(job: JobConfig, *, command: str, dry_run: bool, json: bool) -> None:
     """Train the fair classifier of a job, and write its run folder.
 
     Args:
         job: It names a sensitive column.
+        command: What goes on with the run.
         dry_run: Refused: there is no plan to show without privacy.
         json: Print one object for programs.
     """
@@ -32,13 +36,21 @@ def fair_train(job: JobConfig, *, dry_run: bool, json: bool) -> None:
     loaded = FairJob(job)
     part = loaded.ledger_part
     ledger = None if part is None else ledger_place(loaded.config, loaded.data, part=part.value)
-    folder = claim_folder(loaded.config)
-    try:
-        with progress("training") as show:
-            result = loaded.run(ledger=ledger, progress=show)
-        write_fair_run(result, folder)
-    finally:
-        folder.give_back()
+    if part is not None and ledger is None and loaded.config.seed is None:
+        check_is_new(loaded.config)
+    with ExitStack() as opened:
+        ledgers = None if ledger is None else opened.enter_context(loaded.accounts(ledger))
+        spent = SpentByRun(ledgers, loaded.data.silo_names, loaded.run_names, command)
+        with say_when_stopped(spent.when_stopped):
+            folder = claim_folder(loaded.config, again=spent.again)
+            try:
+                with spent.said_on_failure():
+                    with progress("training") as show:
+                        result = loaded.run(ledger=ledger, progress=show)
+                    write_fair_run(result, folder)
+            finally:
+                folder.give_back()
+    note_of_another_folder(folder)
     if json:
         print_json(_facts(result, folder.path))
     else:
@@ -54,6 +66,8 @@ def _facts(result: FairResult, folder: Path) -> dict[str, Any]:
 
 def _show(result: FairResult, folder: Path) -> None:
     """Print scores by group, the curve, and what is guaranteed."""
+    from tacit.reports import weight_words
+
     job = result.job
     groups = " x ".join(job.sensitive_columns)
     title = f"{job.source}: {result.notion} over {groups}, weight {result.weight:.4g}, held-out records"
@@ -65,6 +79,8 @@ def _show(result: FairResult, folder: Path) -> None:
         print_text("\nWhat fairness costs, on the held-out records:")
         columns, rows = curve_rows(result.curve)
         print_table(columns, rows, right=columns)
+    if said := weight_words(result):
+        print_text(f"\n{said}")
     print_text(f"\n{result.guarantee}")
     print_whole(f"\nReport:  {folder / 'report.html'}")
     print_whole(f"Model:   {folder / 'model.json'}")
