@@ -133,10 +133,16 @@ _PREDICTED: Final = _form(
 _POINT: Final = _form(
     "CurvePoint", weight=float, accuracy=float, violation=float, soft_violation=float, pareto=bool
 )
+_BY_RATE = dict[str, _Number]
+_RATES: Final = _form(
+    "RatesByGroup", positive=str, computed_by=str, by_group=dict[str, _BY_RATE], overall=_BY_RATE,
+    difference=_BY_RATE, ratio=_BY_RATE,
+)  # fmt: skip
 _FAIR: Final[dict[str, Any]] = {
-    "run": str, "data": str, "sensitive": _Names, "fairness": str, "fairness_weight": float, "records": int,
-    "accuracy": _Number, "violation": _Number, "unconstrained_accuracy": _Number,
-    "unconstrained_violation": _Number, "held_out": FairnessSummary | None, "curve": _list(_POINT),
+    "run": str, "data": str, "sensitive": _Names, "fairness": str, "fairness_weight": float,
+    "max_violation": _Number, "records": int, "accuracy": _Number, "violation": _Number,
+    "unconstrained_accuracy": _Number, "unconstrained_violation": _Number,
+    "held_out": FairnessSummary | None, "rates": _list(_RATES), "curve": _list(_POINT),
     "seconds": float, "protect": _Maybe(str), "trust": _Maybe(str), "epsilon": _Maybe(float),
     "delta": _Maybe(float), "simulated": _Maybe(bool), "guarantee": _Maybe(str),
 }  # fmt: skip
