@@ -54,6 +54,7 @@ from tacit.learning.linear import ConvexGradient, LinearObjective
 from tacit.learning.loss_choice import LOSSES, LogLink, LossChoice
 from tacit.learning.losses import Huber, Logistic, Loss, Multinomial, PoissonLoss, Squared
 from tacit.learning.model import FeatureMap, LinearModel, Scaling
+from tacit.learning.modules import ModuleObjective, torch_objective
 from tacit.learning.networks import NetworkObjective
 from tacit.learning.neural import FederatedNeuralClassifier, NetworkModel
 from tacit.learning.objective import Grouped, Objective, PerPerson, RecordGradient, Records
@@ -115,6 +116,7 @@ __all__ = [
     "Loss",
     "LossChoice",
     "Method",
+    "ModuleObjective",
     "MultiStageAcceleratedNoisyMinibatchSGD",
     "Multinomial",
     "NetworkModel",
@@ -176,5 +178,6 @@ __all__ = [
     "make_silos",
     "predict",
     "read_domain",
+    "torch_objective",
     "train",
 ]

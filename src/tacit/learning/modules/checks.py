@@ -1,0 +1,192 @@
+"""What cannot be an objective of records, found before anything is spent, with the reason and the layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+
+from tacit.errors import ParameterError
+from tacit.learning.modules.network import Network
+
+__all__ = ["check_device", "check_factors", "check_module", "check_rows", "probe_records"]
+
+_PROBED = 5
+"""Records that are tried."""
+
+
+def check_device(device: str) -> Any:
+    """Return a device, or refuse one that this machine has not.
+
+    Raises:
+        ParameterError: It has none of that name.
+    """
+    has = ["cpu"] + [f"cuda:{k}" for k in range(torch.cuda.device_count())]
+    try:
+        found = torch.device(device)
+    except (RuntimeError, TypeError):
+        found = None
+    name = "" if found is None else str(found)
+    if found is None or name not in (*has, "cuda"[: 4 * (len(has) > 1)]):
+        raise ParameterError(
+            f"device must be one of those of this machine, {', '.join(has)}; got {device!r:.40}."
+        )
+    return found
+
+
+def check_module(module: Any) -> None:
+    """Refuse a module that has nothing to train, or whose records meet in a layer.
+
+    Raises:
+        ParameterError: It is no module; or one of its layers mixes records, or changes weights as it goes.
+    """
+    if not isinstance(module, nn.Module):
+        raise ParameterError(f"module must be a torch.nn.Module, got {type(module).__name__}.")
+    for name, layer in module.named_modules():
+        here = f"module: the layer {name or 'itself'!r} ({type(layer).__name__})"
+        if isinstance(layer, nn.modules.batchnorm._NormBase) and not isinstance(
+            layer, nn.modules.instancenorm._InstanceNorm
+        ):
+            raise ParameterError(
+                f"{here} normalises by means over the records of a batch, so that no record has a gradient "
+                "of its own; use GroupNorm, LayerNorm or InstanceNorm."
+            )
+        if isinstance(layer, nn.Embedding | nn.EmbeddingBag):
+            if layer.scale_grad_by_freq:
+                raise ParameterError(
+                    f"{here} scales gradients by counts over a batch; make it without scale_grad_by_freq."
+                )
+            if layer.max_norm is not None:
+                raise ParameterError(
+                    f"{here} changes its weights as it reads them; make it without max_norm."
+                )
+    parameters = [(name, one) for name, one in module.named_parameters() if one.requires_grad]
+    if not parameters:
+        raise ParameterError("module must have parameters that need a gradient, got none.")
+    for name, one in parameters:
+        if nn.parameter.is_lazy(one):
+            raise ParameterError(
+                f"module: the parameter {name!r} has no shape yet; run the module once before."
+            )
+    kinds = {one.dtype for _, one in parameters}
+    if len(kinds) > 1 or not kinds <= {torch.float32, torch.float64}:
+        found = ", ".join(sorted(map(str, kinds)))
+        raise ParameterError(
+            f"module must have parameters all float32 or all float64, got {found}: call module.float(), and "
+            "ask for autocast=True where layers are to compute in bfloat16."
+        )
+
+
+def probe_records(network: Network, *, tokens: int | None, n: int = _PROBED) -> Any:
+    """Return random records of the shape that the module takes: public, and the same at every call."""
+    source = torch.Generator().manual_seed(20)
+    if tokens is not None:
+        found = torch.randint(tokens, (n, *network.shape), generator=source)
+    else:
+        found = torch.randn((n, *network.shape), generator=source).to(network.dtype)
+    return found.to(network.device)
+
+
+def check_rows(network: Network, records: Any) -> Any:
+    """Return predictions, or refuse a module that does not say something of each record by itself.
+
+    Raises:
+        ParameterError: It does not run on records of that shape; it draws; or another record moves what it
+            says of one.
+    """
+    try:
+        first = network.predictions(records)
+        again = network.predictions(records)
+    except Exception as error:
+        raise ParameterError(
+            f"module does not run on records of shape {network.shape}: {type(error).__name__}: {error!s:.200}"
+        ) from error
+    if first.ndim == 0 or len(first) != len(records):
+        raise ParameterError(
+            f"module must return one row per record, got shape {tuple(first.shape)} for {len(records)}."
+        )
+    if not torch.equal(first, again):
+        raise ParameterError(
+            "module must say the same of the same records each time: it draws random numbers."
+        )
+    for k, other in ((0, 50.0), (len(records) - 1, -3.0)):
+        moved = records.clone()
+        moved[k] = records[(k + 1) % len(records)] if network.tokens else other * records[k] + 1
+        kept = [i for i in range(len(records)) if i != k]
+        if not torch.equal(network.predictions(moved)[kept], first[kept]):
+            raise ParameterError(
+                f"module: {_where_mixed(network, records, moved, kept)} mixes the records of a batch: "
+                "another record changes what it says of one, so that none has a gradient of its own."
+            )
+    few = network.predictions(records[:2])
+    if few.shape[1:] != first.shape[1:] or not torch.allclose(few, first[:2], rtol=1e-3, atol=1e-4):
+        raise ParameterError("module must say the same of a record whatever the number of records.")
+    return first
+
+
+def _where_mixed(network: Network, records: Any, moved: Any, kept: list[int]) -> str:
+    """Return the first layer that another record moves."""
+    seen: list[list[tuple[str, Any, str]]] = []
+
+    def watch(name: str) -> Callable[..., None]:
+        def note(layer: Any, _inputs: Any, output: Any) -> None:
+            if isinstance(output, torch.Tensor):
+                seen[-1].append((name, output, type(layer).__name__))
+
+        return note
+
+    hooks = [layer.register_forward_hook(watch(name)) for name, layer in network.module.named_modules()]
+    try:
+        for each in (records, moved):
+            seen.append([])
+            network.predictions(each)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    for (name, first, kind), (_, second, _) in zip(*seen, strict=False):
+        whole = first.shape == second.shape and len(first) == len(records) if first.ndim else False
+        if not whole or not torch.equal(first[kept], second[kept]):
+            return f"the layer {name!r} ({kind})" if name else f"{kind} itself"
+    return "it"
+
+
+def check_factors(network: Network, records: Any, slopes_of: Callable[[Any], Any]) -> int:
+    """Compare rows with plain gradients of single records, and leave to `torch.func` what differs.
+
+    A layer that is called in another way than by its own type, or whose records are not in the first
+    dimension, is not what it seems to be.
+
+    Returns:
+        Numbers that one record takes, about.
+    """
+    _, calls = network.called(records)
+    n = len(records)
+    odd = [layer for layer, inputs, _ in calls if inputs.ndim < 2 or len(inputs) != n]
+    network.unknow(odd)
+    slopes = slopes_of(network.predictions(records))
+    plain = [network.plain(records[i : i + 1], slopes[i : i + 1]) for i in range(n)]
+    rounding = 1e-12 if network.dtype == torch.float64 else 1e-6
+    largest = max(float(each.abs().max()) for one in plain for each in one.values())
+    for _ in range(2):
+        parts = _tried(network, records, slopes)
+        for name in network.named:
+            expected = torch.stack([one[name].flatten() for one in plain])
+            found = parts[name].rows(slice(None)) if name in parts else torch.zeros_like(expected)
+            near = rounding * (1e3 * expected.abs().max() + largest)
+            if found.shape != expected.shape or not bool((found - expected).abs().max() <= near):
+                network.known.discard(name)
+    kept = sum(int(inputs.numel()) for _, inputs, _ in calls) // n
+    return 4 * kept + sum(int(network.named[name].numel()) for name in network.others)
+
+
+def _tried(network: Network, records: Any, slopes: Any) -> Any:
+    """Return rows, one record at a time for what `torch.func` does not do."""
+    try:
+        return network.back(records, lambda _: slopes)
+    except (RuntimeError, NotImplementedError, ValueError):
+        if not network.others or not network.by_vmap:
+            raise
+        network.by_vmap = False
+        return network.back(records, lambda _: slopes)

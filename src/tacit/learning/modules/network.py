@@ -1,0 +1,254 @@
+"""One pass through a module, forth and back to what its layers say, and what that makes of each parameter."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.func import functional_call, grad, vmap
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from tacit.learning.modules.folded import combined
+from tacit.learning.modules.parts import Dense, Outer, ParameterRows, Scattered
+from tacit.numerics import Array
+
+__all__ = ["Network", "tensor_of"]
+
+_SIZES = (nn.Linear, nn.Conv1d, nn.Conv2d)
+_NORMS = (nn.LayerNorm, nn.GroupNorm, nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d)
+
+
+def tensor_of(values: Array, dtype: Any, device: Any) -> Any:
+    """Return numbers as a tensor in memory of its own.
+
+    That of an array begins anywhere, and products may be rounded by where their numbers begin.
+    """
+    held = torch.empty(np.shape(values), dtype=dtype)
+    with np.errstate(over="ignore", invalid="ignore"):
+        np.copyto(held.numpy(), values, casting="unsafe")
+    return held.to(device)
+
+
+class Network:
+    """A module whose parameters are one flat vector, and the rows of each parameter for a chunk of records.
+
+    Layers that are known by type give factors of rows; the parameters of all others have their rows by
+    `torch.func`, or one record at a time where that cannot run. Buffers stay what they are. The module is in
+    evaluation mode.
+
+    Args:
+        module: Its copy, on its device.
+        shape: Of a record.
+        tokens: Whether records are whole numbers.
+        autocast: Whether layers compute in bfloat16.
+    """
+
+    def __init__(self, module: Any, *, shape: tuple[int, ...], tokens: bool, autocast: bool) -> None:
+        self._bare = module.eval()  # to be copied
+        self.module, self.shape, self.tokens = deepcopy(module), shape, tokens
+        module = self.module
+        self.named = {name: one for name, one in module.named_parameters() if one.requires_grad}
+        first = next(iter(self.named.values()))
+        self.dtype, self.device = first.dtype, first.device
+        sizes = [one.numel() for one in self.named.values()]
+        self.size = sum(sizes)
+        ends = np.cumsum(sizes).tolist()
+        self.places = {
+            name: slice(end - size, end) for name, size, end in zip(self.named, sizes, ends, strict=True)
+        }
+        self._context: Callable[[], Any] = (
+            (lambda: torch.autocast(self.device.type, dtype=torch.bfloat16))
+            if autocast
+            else contextlib.nullcontext
+        )
+        self._names = {id(one): name for name, one in self.named.items()}
+        self._calls: list[tuple[Any, Any, Any]] | None = None
+        self.known: set[str] = set()
+        for layer in module.modules():
+            if _known(layer):
+                own = {self._names[id(p)] for p in layer.parameters(recurse=False) if id(p) in self._names}
+                if own:
+                    layer.register_forward_hook(self._note)
+                    self.known |= own
+        self.by_vmap = True
+
+    @property
+    def others(self) -> list[str]:
+        """Names of the parameters whose rows are not made of factors."""
+        return [name for name in self.named if name not in self.known]
+
+    def unknow(self, layers: Sequence[Any]) -> None:
+        """Leave the parameters of layers to `torch.func`."""
+        self.known -= {self._names.get(id(one), "") for layer in layers for one in layer.parameters()}
+
+    def flat(self) -> Array:
+        """Return the parameters, shape (size,), float64."""
+        parts = [one.detach().double().cpu().numpy().ravel() for one in self.named.values()]
+        return np.concatenate(parts)
+
+    def load(self, w: Array) -> None:
+        """Give the module these parameters, shape (size,)."""
+        values = tensor_of(w, self.dtype, self.device)
+        with torch.no_grad():
+            for name, one in self.named.items():
+                one.copy_(values[self.places[name]].view_as(one))
+
+    def alike(self) -> Any:
+        """Return a context in which an accelerator rounds a product in the same way each time."""
+        if self.device.type != "cuda":
+            return contextlib.nullcontext()
+        return torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=False)
+
+    def records(self, X: Array) -> Any:
+        """Return records as the module takes them, shape (n, *shape)."""
+        dtype = torch.int64 if self.tokens else self.dtype
+        return tensor_of(X, dtype, self.device).reshape(len(X), *self.shape)
+
+    def predictions(self, records: Any) -> Any:
+        """Return what the module says, in the dtype of its parameters."""
+        with torch.no_grad(), self._context():
+            return self.module(records).to(self.dtype)
+
+    def copy(self) -> Any:
+        """Return a module with the parameters of this one, without its hooks."""
+        copied = deepcopy(self._bare)
+        copied.load_state_dict(self.module.state_dict())
+        return copied
+
+    def back(self, records: Any, slopes_of: Callable[[Any], Any]) -> dict[str, ParameterRows]:
+        """Return the rows of each parameter.
+
+        Args:
+            records: Shape (n, *shape).
+            slopes_of: The derivatives of the losses in predictions.
+        """
+        predictions, calls = self.called(records)
+        slopes = slopes_of(predictions.detach())
+        found: dict[str, list[Any]] = {}
+        if calls:
+            edges = [edge for _, _, edge in calls]
+            backs = torch.autograd.grad(predictions, edges, slopes, allow_unused=True)
+            for (layer, inputs, _), back in zip(calls, backs, strict=True):
+                if back is not None:
+                    self._add(found, layer, inputs, back.to(self.dtype))
+        parts: dict[str, ParameterRows] = {name: combined(each) for name, each in found.items()}
+        parts.update(self._by_record(records, slopes))
+        return parts
+
+    def called(self, records: Any) -> tuple[Any, list[tuple[Any, Any, Any]]]:
+        """Return predictions that can be differentiated; and each known layer's calls, inputs and edges."""
+        calls: list[tuple[Any, Any, Any]] = []
+        self._calls = calls
+        try:
+            with torch.enable_grad(), self._context():
+                return self.module(records).to(self.dtype), calls
+        finally:
+            self._calls = None
+
+    def plain(self, record: Any, slopes: Any) -> dict[str, Any]:
+        """Return the gradient of one record, shape (1, *shape), by plain differentiation."""
+        with torch.enable_grad(), self._context():
+            predictions = self.module(record).to(self.dtype)
+        found = torch.autograd.grad(predictions, list(self.named.values()), slopes, allow_unused=True)
+        return {
+            name: torch.zeros_like(one) if back is None else back
+            for (name, one), back in zip(self.named.items(), found, strict=True)
+        }
+
+    def _note(self, layer: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        """Keep what a layer is told, and where its derivatives will be."""
+        if self._calls is not None and inputs:
+            edge = torch.autograd.graph.get_gradient_edge(output)
+            self._calls.append((layer, inputs[0].detach(), edge))
+
+    def _add(self, found: dict[str, list[Any]], layer: Any, inputs: Any, slopes: Any) -> None:
+        """Add what one call says about the parameters of its layer."""
+        for kind, parameter in layer.named_parameters(recurse=False):
+            name = self._names.get(id(parameter))
+            if name in self.known and name is not None:
+                found.setdefault(name, []).append(_part(layer, kind, inputs, slopes, self.dtype))
+
+    def _by_record(self, records: Any, slopes: Any) -> Mapping[str, ParameterRows]:
+        """Return the rows of the parameters whose layers are not known."""
+        others = {name: self.named[name] for name in self.others}
+        if not others:
+            return {}
+        rows = (
+            self._mapped(others, records, slopes) if self.by_vmap else self._looped(others, records, slopes)
+        )
+        return {name: Dense(each.detach().flatten(1)) for name, each in rows.items()}
+
+    def _mapped(self, others: Mapping[str, Any], records: Any, slopes: Any) -> Mapping[str, Any]:
+        """Return rows by vectorised differentiation."""
+
+        def said(parameters: Mapping[str, Any], record: Any, slope: Any) -> Any:
+            with self._context():
+                (prediction,) = functional_call(self.module, parameters, (record[None],)).to(self.dtype)
+            return (prediction * slope).sum()
+
+        values = {name: one.detach() for name, one in others.items()}
+        with warnings.catch_warnings(), sdpa_kernel(SDPBackend.MATH):  # the one that has a rule of its own
+            warnings.filterwarnings("ignore", "There is a performance drop")
+            rows: Mapping[str, Any] = vmap(grad(said), in_dims=(None, 0, 0), randomness="error")(
+                values, records, slopes
+            )
+        return rows
+
+    def _looped(self, others: Mapping[str, Any], records: Any, slopes: Any) -> Mapping[str, Any]:
+        """Return rows one record at a time."""
+        each = [self.plain(records[i : i + 1], slopes[i : i + 1]) for i in range(len(records))]
+        if not each:
+            return {name: one.new_zeros(0, *one.shape) for name, one in others.items()}
+        return {name: torch.stack([one[name] for one in each]) for name in others}
+
+
+def _known(layer: Any) -> bool:
+    """Whether rows of the layer's parameters are made of what goes in and what comes back.
+
+    Only of these very types: what inherits from them may compute something else.
+    """
+    if type(layer) is nn.Embedding:
+        return not layer.sparse
+    return type(layer) in _SIZES or (
+        type(layer) in _NORMS and not getattr(layer, "track_running_stats", False)
+    )
+
+
+def _part(layer: Any, kind: str, inputs: Any, slopes: Any, dtype: Any) -> Any:
+    """Return what one call of a layer adds to the rows of its weight or bias."""
+    if isinstance(layer, nn.Embedding):
+        ids, back = inputs.flatten(1), slopes.reshape(len(slopes), -1, slopes.shape[-1])
+        if layer.padding_idx is not None:
+            back = back.masked_fill((ids == layer.padding_idx)[:, :, None], 0)
+        return Scattered(ids, back, layer.num_embeddings)
+    inputs = inputs.to(dtype)
+    if isinstance(layer, _SIZES):
+        if kind == "weight":
+            return Outer(layer, inputs, slopes)
+        # A bias is added at every position.
+        if isinstance(layer, nn.Linear):
+            return Dense(
+                slopes.reshape(len(slopes), -1, slopes.shape[-1]).sum(1) if slopes.ndim > 2 else slopes
+            )
+        return Dense(slopes.flatten(2).sum(2))
+    last = isinstance(layer, nn.LayerNorm)
+    if kind == "weight":
+        slopes = slopes * _normalised(layer, inputs)
+    if last:
+        return Dense(slopes.reshape(len(slopes), -1, int(np.prod(layer.normalized_shape))).sum(1))
+    return Dense(slopes.flatten(2).sum(2))
+
+
+def _normalised(layer: Any, inputs: Any) -> Any:
+    """Return what a normalisation multiplies with its weight."""
+    if isinstance(layer, nn.LayerNorm):
+        return nn.functional.layer_norm(inputs, layer.normalized_shape, eps=layer.eps)
+    if isinstance(layer, nn.GroupNorm):
+        return nn.functional.group_norm(inputs, layer.num_groups, eps=layer.eps)
+    return nn.functional.instance_norm(inputs, eps=layer.eps)

@@ -1,0 +1,382 @@
+"""Any PyTorch module with a loss of records as an objective: sums of clipped gradients in bounded memory."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+
+from tacit.errors import ParameterError, TacitError, check_count, install_extra
+from tacit.learning.losses import Loss
+from tacit.learning.objective import Records, clip_slopes
+from tacit.numerics import Array
+
+__all__ = ["ModuleObjective", "torch_objective"]
+
+_NUMBERS = 2**24
+"""Numbers that layers keep of a chunk of records, about."""
+
+_CHUNK = 128
+"""Records of a chunk at most, where nothing else is asked for."""
+
+_ONE_AT_A_TIME = threading.RLock()
+"""A module holds one point at a time."""
+
+
+class ModuleObjective:
+    """The mean over records of a loss of what a PyTorch module says; `torch_objective` makes one.
+
+    The module is in evaluation mode, so that dropout does nothing: a gradient may depend on its record and on
+    the point only. Buffers are public and stay what they are. Parameters are one flat vector, in the order of
+    `named_parameters()`, a shared one once; those that need no gradient are none of it. No bound on the norm
+    of a gradient is known: a clip has to be given, and step sizes.
+
+    All records go through the module in chunks of one size, the last one filled up with zeros: then what a
+    record's gradient is rounded to depends on nothing but the record and the point. That the code for
+    such a chunk treats all places alike is tried out once, with equal records; where it does not, records go
+    one by one. On one machine with one number of threads it so holds to the last bit
+    (docs/theory/sums.md, section 4).
+
+    Attributes:
+        size: Number of parameters.
+        features: Length of a record.
+        outputs: Predictions per record.
+        chunk: Records that go through the module at once.
+    """
+
+    lipschitz = math.inf
+    smoothness = math.inf
+    strong_convexity = 0.0
+    clip_safe = False
+
+    def __init__(
+        self,
+        module: Any,
+        loss: Loss | Callable[..., Any],
+        *,
+        shape: Sequence[int] | None = None,
+        tokens: int | None = None,
+        device: str = "cpu",
+        chunk: int | None = None,
+        autocast: bool = False,
+    ) -> None:
+        self._torch = _torch()
+        from tacit.learning.modules import checks
+        from tacit.learning.modules.network import Network
+        from tacit.learning.modules.slopes import LossSlopes
+
+        checks.check_module(module)
+        where = checks.check_device(device)
+        if tokens is not None:
+            check_count("tokens", tokens)
+        if chunk is not None:
+            check_count("chunk", chunk)
+        self.shape, self.tokens, self.loss = _shape(module, shape), tokens, loss
+        self.features = math.prod(self.shape)
+        self._network = Network(
+            deepcopy(module).to(where), shape=self.shape, tokens=tokens is not None, autocast=autocast
+        )
+        self.size = self._network.size
+        records = checks.probe_records(self._network, tokens=tokens)
+        predictions = checks.check_rows(self._network, records)
+        self._slopes = LossSlopes(loss, predictions)
+        self.outputs = self._slopes.outputs
+        numbers = checks.check_factors(
+            self._network, records, lambda said: self._slopes(said, np.zeros(len(said)))
+        )
+        self._wanted = min(_CHUNK, max(1, _NUMBERS // max(numbers, 1))) if chunk is None else chunk
+        self._start = self._network.flat()
+        self._chunks: dict[int, int] = {}
+
+    @property
+    def chunk(self) -> int:
+        """Records that go through the module at once."""
+        threads = self._torch.get_num_threads()
+        if threads not in self._chunks:
+            self._chunks[threads] = self._wanted if self._alike(self._wanted) else 1
+        return self._chunks[threads]
+
+    def start(self) -> Array:
+        """Return the parameters that the module came with, shape (size,)."""
+        return self._start.copy()
+
+    def module(self, w: Array) -> Any:
+        """Return a copy of the module with these parameters, shape (size,), in evaluation mode."""
+        with _ONE_AT_A_TIME:
+            self._network.load(self._point(w))
+            return self._network.copy()
+
+    def predictions(self, w: Array, X: Array) -> Array:
+        """Return what the module says of each record, shape (n,), or (n, outputs)."""
+        parts = [self._slopes.said(said).cpu().numpy() for _, said in self._said(w, X)]
+        return np.concatenate(parts)
+
+    def value(self, w: Array, records: Records) -> Array:
+        """Return the loss of each record, shape (n,)."""
+        parts = [self._slopes.values(said, records.y[part]) for part, said in self._said(w, records.X)]
+        return np.concatenate(parts)
+
+    def gradients(self, w: Array, records: Records) -> Array:
+        """Return one gradient per record, shape (n, size), in the dtype of the parameters.
+
+        A row is the same to the last bit wherever its record stands and however many others there are.
+        """
+        rows = np.empty((len(records), self.size), dtype=self._floats)
+        for part, (parts,) in self._passes(records, [w]):
+            n = part.stop - part.start
+            for name, where in self._network.places.items():
+                rows[part, where] = parts[name].rows(slice(0, n)).cpu().numpy() if name in parts else 0
+        return rows
+
+    def clipped_sum(
+        self, w: Array, records: Records, radius: float, dtype: type[np.floating[Any]] = np.float64
+    ) -> Array:
+        """Return the sum of the clipped gradients, without a matrix of them, shape (size,).
+
+        Args:
+            w: The point, shape (size,).
+            records: n of them.
+            radius: Finite, >= 0.
+            dtype: float64 for sums that integer noise is priced for: no row is longer than the radius in
+                exact arithmetic on the numbers that are added up in float64. float32, for simulation, may
+                take ghost norms, and adds up in single precision within a chunk.
+        """
+        return np.asarray(self.clipped_sums(w, [records], radius, dtype)[0])
+
+    def clipped_sums(
+        self,
+        w: Array,
+        silos: Sequence[Records],
+        radius: float,
+        dtype: type[np.floating[Any]] = np.float64,
+    ) -> Array:
+        """Return `clipped_sum` of each of several silos, whose records go through the module together.
+
+        Returns:
+            Shape (silos, size): as silo by silo, but for the order of additions.
+        """
+        totals, exact = self._zeros(len(silos)), dtype is np.float64
+        ends = np.cumsum([len(one) for one in silos])
+        records = (
+            silos[0]
+            if len(silos) == 1
+            else Records.of(
+                np.concatenate([one.X for one in silos]), np.concatenate([one.y for one in silos])
+            )
+        )
+        for part, (parts,) in self._passes(records, [w]):
+            factors = self._factors(parts, radius, exact=exact)
+            self._add(totals, parts, factors, _segments(ends, part), exact=exact)
+        return np.asarray(totals.cpu().numpy())
+
+    def clipped_difference(
+        self,
+        w: Array,
+        previous: Array,
+        records: Records,
+        radius: float,
+        dtype: type[np.floating[Any]] = np.float64,
+        *,
+        clip: float | None = None,
+    ) -> Array:
+        """Return the sum of the clipped rows of `RecordDifference`, shape (size,)."""
+        from tacit.learning.modules.folded import difference
+
+        total, exact = self._zeros(1), dtype is np.float64
+        for part, (first, second) in self._passes(records, [w, previous]):
+            if clip is None:
+                ones = self._torch.ones(self.chunk, dtype=self._torch.float64, device=self._network.device)
+                both = (ones, ones)
+            else:
+                both = (
+                    self._factors(first, clip, exact=exact),
+                    self._factors(second, clip, exact=exact),
+                )
+            parts = {name: difference(one, second[name], both) for name, one in first.items()}
+            factors = self._factors(parts, radius, exact=exact)
+            self._add(total, parts, factors, [(0, slice(0, part.stop - part.start))], exact=exact)
+        return np.asarray(total[0].cpu().numpy())
+
+    @property
+    def _floats(self) -> Any:
+        return np.float64 if self._network.dtype == self._torch.float64 else np.float32
+
+    def _zeros(self, silos: int) -> Any:
+        return self._torch.zeros(silos, self.size, dtype=self._torch.float64, device=self._network.device)
+
+    def _said(self, w: Array, X: Array) -> Iterator[tuple[slice, Any]]:
+        """Yield what the module says, chunk by chunk; something of no records too, for its shape."""
+        with _ONE_AT_A_TIME:
+            chunk = self.chunk
+            self._network.load(self._point(w))
+            for start in range(0, max(len(X), 1), chunk):
+                part = slice(start, min(start + chunk, len(X)))
+                full = self._network.records(_filled(X[part], chunk))
+                yield part, self._network.predictions(full)[: part.stop - part.start]
+
+    def _point(self, w: Array) -> Array:
+        """Return a point, or refuse one of another length."""
+        if np.shape(w) != (self.size,):
+            raise ParameterError(f"w must have shape ({self.size},), got {np.shape(w)}.")
+        return w
+
+    def _passes(
+        self, records: Records, points: Sequence[Array]
+    ) -> Iterator[tuple[slice, list[dict[str, Any]]]]:
+        """Yield chunks of records, and what they add to each parameter at each of the points."""
+        with _ONE_AT_A_TIME, self._network.alike():
+            chunk = self.chunk
+            for start in range(0, len(records), chunk):
+                part = slice(start, min(start + chunk, len(records)))
+                X, y = _filled(records.X[part], chunk), _filled(records.y[part], chunk)
+                found = []
+                for w in points:
+                    if start == 0 or len(points) > 1:
+                        self._network.load(self._point(w))
+                    found.append(self._back(X, y))
+                yield part, found
+
+    def _back(self, X: Array, y: Array) -> dict[str, Any]:
+        """Return what a full chunk of records adds to each parameter."""
+        bad = None
+        if self.tokens is not None:
+            bad = ~((X >= 0) & (self.tokens > X) & (np.floor(X) == X)).all(axis=1)
+            X = np.where(bad[:, None], 0, X)
+
+        def slopes(predictions: Any) -> Any:
+            found = self._slopes(predictions, y)
+            if bad is not None:
+                found[self._torch.as_tensor(bad, device=found.device)] = 0
+            return found
+
+        return self._network.back(self._network.records(X), slopes)
+
+    def _factors(self, parts: Mapping[str, Any], radius: float, *, exact: bool) -> Any:
+        """Return what rows are to be multiplied with, shape (chunk,); 0 for what is not finite."""
+        squares = sum(part.squared(exact=exact) for part in parts.values())
+        # In whatever order squares were added up.
+        inside = radius * (1 - (self.size + 64) * 2.0**-53)
+        with np.errstate(over="ignore", invalid="ignore"):
+            sizes = np.sqrt(np.broadcast_to(np.asarray(squares.cpu().numpy()), (self.chunk,)))
+            ones = np.ones(len(sizes), dtype=np.float64 if exact else self._floats)
+            factors = clip_slopes(ones, sizes, inside)
+        return self._torch.as_tensor(factors.astype(np.float64), device=self._network.device)
+
+    def _add(
+        self, totals: Any, parts: Mapping[str, Any], factors: Any, segments: Sequence[Any], *, exact: bool
+    ) -> None:
+        """Add sums of rows times factors to the totals, shape (silos, size)."""
+        for name, where in self._network.places.items():
+            if name in parts:
+                found = parts[name].summed(factors, segments, exact=exact)
+                for (silo, _), one in zip(segments, found, strict=True):
+                    totals[silo, where] += one
+
+    def _alike(self, chunk: int) -> bool:
+        """Whether equal records have equal gradients to the last bit, wherever in a chunk they stand."""
+        if chunk == 1:
+            return True
+        from tacit.learning.modules.checks import probe_records
+
+        record = probe_records(self._network, tokens=self.tokens, n=1).flatten(1).cpu().numpy()
+        with _ONE_AT_A_TIME, self._network.alike():
+            self._network.load(self._start)
+            parts = self._back(np.repeat(record, chunk, axis=0), np.zeros(chunk))
+            squares = [part.squared(exact=exact) for part in parts.values() for exact in (True, False)]
+        return all(bool((each == each[0]).all()) for each in squares)
+
+
+def torch_objective(
+    module: Any,
+    loss: Loss | Callable[..., Any],
+    *,
+    shape: Sequence[int] | None = None,
+    tokens: int | None = None,
+    device: str = "cpu",
+    chunk: int | None = None,
+    autocast: bool = False,
+) -> ModuleObjective:
+    """Return a PyTorch module with a loss of records as an objective of every private method.
+
+    Clipping is over all parameters together, to the numbers of one gradient per record, and none of those is
+    formed where factors say its norm: for linear layers, convolutions, embeddings and normalisations, shared
+    parameters included. Parameters of all other layers have theirs by `torch.func`.
+
+    Args:
+        module: A `torch.nn.Module` that takes a tensor of shape (n, *shape) and returns (n,), (n, 1) or
+            (n, outputs), of each record by itself. It is copied; its parameters are float32 or float64.
+        loss: A loss of this room, as `Logistic()` or `Multinomial()`; or what takes predictions and labels,
+            shape (n,), as tensors and returns one number per record, as
+            `functools.partial(torch.nn.functional.cross_entropy, reduction="none")`.
+        shape: Of one record, whose numbers are a row of `Records.X`; None is one dimension, as long as the
+            first linear layer takes it.
+        tokens: Where records are whole numbers, as an embedding takes them: how many there are, from 0 on. A
+            record with another number counts as zero. None: records are numbers.
+        device: Where the module computes: "cpu", "cuda" or "cuda:0".
+        chunk: Records that go through the module at once; None goes by the memory that layers take.
+        autocast: Whether layers compute in bfloat16 where PyTorch thinks that it does. Clipping measures what
+            is added up, so that it is as exact as without.
+
+    Raises:
+        TacitError: The extra `tacit[torch]` is not installed.
+        ParameterError: The module has no parameters; it mixes records, as batch normalisation does, or draws
+            random numbers; the loss averages; the device is not there; or shapes do not fit.
+
+    Example:
+        >>> import pytest
+        >>> torch = pytest.importorskip("torch")
+        >>> from tacit.learning import Logistic, torch_objective
+        >>> network = torch.nn.Sequential(torch.nn.Linear(30, 5), torch.nn.ReLU(), torch.nn.Linear(5, 1))
+        >>> torch_objective(network, Logistic()).size
+        161
+
+    Reference:
+        Goodfellow (2015), "Efficient per-example gradient computations"; Li, Tramer, Liang and Hashimoto
+        (2022), ICLR, for ghost norms; Bu, Wang, Zha and Karypis (2022), for sums of what one backward pass
+        has kept.
+    """
+    return ModuleObjective(
+        module, loss, shape=shape, tokens=tokens, device=device, chunk=chunk, autocast=autocast
+    )
+
+
+def _torch() -> Any:
+    """Return PyTorch, or say how to install it."""
+    try:
+        import torch
+    except ImportError as error:
+        raise TacitError(f"an objective of a PyTorch module needs it; {install_extra('torch')}.") from error
+    return torch
+
+
+def _shape(module: Any, shape: Sequence[int] | None) -> tuple[int, ...]:
+    """Return the shape of a record."""
+    if shape is not None:
+        return tuple(check_count("shape", one) for one in shape)
+    first = next(
+        (one for one in module.modules() if next(one.parameters(recurse=False), None) is not None), None
+    )
+    if type(first).__name__ != "Linear":
+        raise ParameterError(
+            "shape must be given, the shape of one record, unless the first layer is linear."
+        )
+    return (int(first.in_features),)  # type: ignore[union-attr]
+
+
+def _filled(values: Array, n: int) -> Array:
+    """Return values with zeros behind them, n rows."""
+    return (
+        values
+        if len(values) == n
+        else np.concatenate([values, np.zeros((n - len(values), *values.shape[1:]), values.dtype)])
+    )
+
+
+def _segments(ends: Array, part: slice) -> list[tuple[int, slice]]:
+    """Return which records of a part are of which silo."""
+    cuts = np.concatenate([[0], ends]).clip(part.start, part.stop) - part.start
+    return [(int(k), slice(int(cuts[k]), int(cuts[k + 1]))) for k in np.flatnonzero(np.diff(cuts))]

@@ -1,0 +1,467 @@
+"""Modules of PyTorch: sums are those of explicitly clipped rows, and no record moves them further."""
+
+from __future__ import annotations
+
+import math
+import sys
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tacit.errors import ParameterError, TacitError
+from tacit.federation import FusedStatistic
+from tacit.learning import (
+    Logistic,
+    ModuleObjective,
+    Multinomial,
+    NetworkObjective,
+    NoisyMinibatchSGD,
+    RecordDifference,
+    RecordGradient,
+    Records,
+    Settings,
+    Squared,
+    in_process,
+    make_silos,
+    torch_objective,
+    train,
+)
+from tacit.learning.difference import FusedDifference
+from tacit.numerics import Array, clip_rows
+from tacit.privacy import PrivacyBudget, TrustModel
+
+torch = pytest.importorskip("torch")
+nn = torch.nn
+functional = nn.functional
+CROSS_ENTROPY = partial(functional.cross_entropy, reduction="none")
+CLASSES = 3
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Any:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+class Tied(nn.Module):  # type: ignore[misc, name-defined]
+    """An embedding that is the last layer, too; one layer called twice; a parameter of no layer."""
+
+    def __init__(self, tokens: int = 7, width: int = 4) -> None:
+        super().__init__()
+        self.read, self.say = nn.Embedding(tokens, width, padding_idx=1), nn.Linear(width, tokens)
+        self.say.weight, self.twice = self.read.weight, nn.Linear(width, width)
+        self.gain = nn.Parameter(torch.ones(width))
+
+    def forward(self, ids: Any) -> Any:
+        first = self.twice(self.read(ids))
+        return self.say(self.twice(torch.tanh(first) * self.gain)).mean(1)[:, :CLASSES]
+
+
+class Recurrent(nn.Module):  # type: ignore[misc, name-defined]
+    """A layer that has no rule of vectorised differentiation in every version."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cells, self.say = nn.GRU(4, 3, batch_first=True), nn.Linear(3, CLASSES)
+
+    def forward(self, x: Any) -> Any:
+        return self.say(self.cells(x)[0][:, -1])
+
+
+def mlp() -> Any:
+    return nn.Sequential(nn.Linear(6, 5), nn.ReLU(inplace=True), nn.Dropout(0.5), nn.Linear(5, CLASSES))
+
+
+def cnn() -> Any:
+    return nn.Sequential(
+        nn.Conv2d(2, 4, 3, stride=2, padding=1, groups=2),
+        nn.GroupNorm(2, 4),
+        nn.ReLU(),
+        nn.Conv2d(4, 6, 3, padding="same", padding_mode="circular"),
+        nn.InstanceNorm2d(6, affine=True),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.LayerNorm(24),
+        nn.Linear(24, CLASSES),
+    )
+
+
+def series() -> Any:
+    return nn.Sequential(
+        nn.Conv1d(2, 4, 3, dilation=2), nn.Tanh(), nn.Flatten(), nn.Linear(24, CLASSES, bias=False)
+    )
+
+
+def attention() -> Any:
+    layer = nn.TransformerEncoderLayer(4, 2, 6, batch_first=True)
+    return nn.Sequential(layer, nn.Linear(4, 2), nn.Flatten(), nn.Linear(10, CLASSES))
+
+
+KINDS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "mlp": (mlp, {}),
+    "cnn": (cnn, {"shape": (2, 8, 8)}),
+    "series": (series, {"shape": (2, 10)}),
+    "tied": (Tied, {"shape": (5,), "tokens": 7}),
+    "recurrent": (Recurrent, {"shape": (3, 4)}),
+    "attention": (attention, {"shape": (5, 4)}),
+}
+
+
+def made(kind: str, *, seed: int = 0, dtype: Any = None, **changes: Any) -> ModuleObjective:
+    torch.manual_seed(seed)
+    make, facts = KINDS[kind]
+    return torch_objective(make().to(dtype or torch.float64), CROSS_ENTROPY, **{**facts, **changes})
+
+
+def some_records(objective: ModuleObjective, n: int, seed: int, *, dtype: Any = np.float64) -> Records:
+    rng = np.random.default_rng(seed)
+    if objective.tokens is not None:
+        X = rng.integers(objective.tokens, size=(n, objective.features)).astype(np.float64)
+    else:
+        X = rng.standard_normal((n, objective.features)) * rng.choice([0.1, 1.0, 10.0], size=(n, 1))
+    return Records.of(X.astype(dtype), rng.integers(CLASSES, size=n).astype(dtype))
+
+
+def one_by_one(objective: ModuleObjective, w: Array, records: Records) -> Array:
+    """One gradient per record by plain differentiation."""
+    module, rows = objective.module(w), []
+    parameters = list(module.parameters())
+    for x, y in zip(records.X, records.y, strict=True):
+        record = torch.tensor(x[None]).to(torch.int64 if objective.tokens else parameters[0].dtype)
+        said = module(record.reshape(1, *objective.shape))
+        found = torch.autograd.grad(CROSS_ENTROPY(said, torch.tensor([int(y)])).sum(), parameters)
+        rows.append(np.concatenate([one.double().numpy().ravel() for one in found]))
+    return np.stack(rows)
+
+
+# Gradients and sums
+
+
+@settings(max_examples=10, deadline=None, derandomize=True, database=None)
+@given(
+    kind=st.sampled_from(sorted(KINDS)),
+    seed=st.integers(0, 2**20),
+    n=st.integers(1, 9),
+    chunk=st.sampled_from([2, 4, 16]),
+    share=st.sampled_from([0.2, 1.0, 3.0]),
+)
+def test_sums_are_those_of_explicit_rows(kind: str, seed: int, n: int, chunk: int, share: float) -> None:
+    objective = made(kind, seed=seed, chunk=chunk)
+    records = some_records(objective, n, seed)
+    w = objective.start() + 0.1 * np.random.default_rng(seed).standard_normal(objective.size)
+    v = w + 0.03 * np.random.default_rng(seed + 1).standard_normal(objective.size)
+    rows, others = (one_by_one(objective, point, records) for point in (w, v))
+    np.testing.assert_allclose(objective.gradients(w, records), rows, rtol=0, atol=1e-10 * np.abs(rows).max())
+    radius = share * float(np.median(np.linalg.norm(rows, axis=1)))
+    for dtype in (np.float64, np.float32):
+        expected = clip_rows(rows, radius).sum(axis=0)
+        found = objective.clipped_sum(w, records, radius, dtype)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * n * radius)
+        for clip in (None, radius):
+            one, other = (rows, others) if clip is None else (clip_rows(k, clip) for k in (rows, others))
+            expected = clip_rows(one - other, radius / 4).sum(axis=0)
+            found = objective.clipped_difference(w, v, records, radius / 4, dtype, clip=clip)
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9 * n * radius)
+
+
+@pytest.mark.parametrize("kind", ["mlp", "cnn", "tied", "attention"])
+def test_single_precision_is_near(kind: str) -> None:
+    objective = made(kind, dtype=torch.float32)
+    records, w = some_records(objective, 20, 1, dtype=np.float32), objective.start()
+    rows = one_by_one(objective, w, records)
+    radius = float(np.median(np.linalg.norm(rows, axis=1)))
+    expected = clip_rows(rows, radius).sum(axis=0)
+    for dtype in (np.float64, np.float32):
+        found = objective.clipped_sum(w, records, radius, dtype)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6 * 20 * radius)
+
+
+def test_ghosts_are_taken_where_rows_are_dear() -> None:
+    """A wide layer at few positions: norms from pairs of positions, sums in one product."""
+    torch.manual_seed(2)
+    module = nn.Sequential(nn.Linear(40, 30), nn.Tanh(), nn.Flatten(), nn.Linear(90, CLASSES)).double()
+    objective = torch_objective(module, CROSS_ENTROPY, shape=(3, 40))
+    records, w = some_records(objective, 11, 2), objective.start()
+    rows = one_by_one(objective, w, records)
+    ((_, (parts,)),) = list(objective._passes(records, [w]))
+    assert parts["0.weight"]._ghost
+    radius = 0.8 * float(np.median(np.linalg.norm(rows, axis=1)))
+    expected = clip_rows(rows, radius).sum(axis=0)
+    for dtype in (np.float64, np.float32):
+        found = objective.clipped_sum(w, records, radius, dtype)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * radius)
+
+
+def test_rows_in_slices_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    objective = made("cnn")
+    records, w = some_records(objective, 23, 3), objective.start()
+    whole = objective.clipped_sum(w, records, 0.5)
+    monkeypatch.setattr("tacit.learning.modules.folded._AT_ONCE", 300)
+    np.testing.assert_allclose(objective.clipped_sum(w, records, 0.5), whole, rtol=0, atol=1e-12)
+
+
+def test_a_perceptron_is_the_one_of_this_room() -> None:
+    """Other code for the same network: equal predictions, losses and clipped sums."""
+    own = NetworkObjective(loss=Logistic(), features=5, hidden=4, activation="tanh")
+    module = nn.Sequential(nn.Linear(5, 4, bias=False), nn.Tanh(), nn.Linear(4, 1)).double()
+    objective, rng = torch_objective(module, Logistic()), np.random.default_rng(4)
+    w = rng.standard_normal(own.size)
+    moved = np.concatenate([w[:20].reshape(5, 4).T.ravel(), w[20:]])
+    X = rng.standard_normal((30, 5))
+    records = Records.of(X, rng.integers(2, size=30).astype(np.float64))
+    np.testing.assert_allclose(objective.predictions(moved, X), own.predictions(w, X), atol=1e-12)
+    np.testing.assert_allclose(objective.value(moved, records), own.value(w, records), atol=1e-12)
+    expected = own.clipped_sum(w, records, 0.3)
+    expected = np.concatenate([expected[:20].reshape(5, 4).T.ravel(), expected[20:]])
+    np.testing.assert_allclose(objective.clipped_sum(moved, records, 0.3), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["mlp", "cnn"])
+def test_silos_together_are_silos_one_by_one(kind: str) -> None:
+    objective = made(kind, chunk=16)
+    silos = [some_records(objective, n, n) for n in (5, 0, 17, 1, 9)]
+    w = objective.start()
+    together = objective.clipped_sums(w, silos, 0.4)
+    alone = np.stack([objective.clipped_sum(w, one, 0.4) for one in silos])
+    np.testing.assert_allclose(together, alone, rtol=0, atol=1e-12)
+
+
+# Privacy
+
+
+def length(numbers: Array) -> float:
+    """A norm in exact arithmetic, but for its root."""
+    return math.sqrt(sum(Fraction(float(each)) ** 2 for each in numbers))
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind", ["mlp", "cnn", "tied"])
+def test_no_row_is_longer_than_the_radius(kind: str, dtype: str, autocast: bool) -> None:
+    """Each record alone, at points near and far, in bfloat16 too: what is added up is inside the ball."""
+    objective = made(kind, dtype=getattr(torch, dtype), autocast=autocast, chunk=4)
+    records, rng = some_records(objective, 6, 5), np.random.default_rng(5)
+    longest = 0.0
+    for scale in (1.0, 30.0):
+        w = scale * (objective.start() + 0.1 * rng.standard_normal(objective.size))
+        for i in range(len(records)):
+            one = records.take(np.array([i]))
+            for radius in (1e-3, 0.7):
+                found = length(objective.clipped_sum(w, one, radius))
+                assert found <= radius
+                longest = max(longest, found / radius)
+    assert longest > 1 - 1e-6
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_record_that_comes_or_goes_moves_no_other_at_a_hostile_point(dtype: str) -> None:
+    """At long points at right angles to all records, hidden sums are rounding and no more."""
+    rng, kind = np.random.default_rng(6), np.dtype(dtype)
+    torch.manual_seed(6)
+    module = nn.Sequential(nn.Linear(300, 9), nn.ReLU(), nn.Linear(9, 1)).to(getattr(torch, dtype))
+    objective = torch_objective(module, Logistic(), chunk=16)
+    assert objective.chunk == 16
+    x, away = rng.standard_normal((2, 300))
+    x -= away * (x @ away) / (away @ away)
+    X = np.tile((x / np.linalg.norm(x)).astype(dtype), (48, 1))
+    w = objective.start()
+    w[:2700] = np.outer(rng.choice([-1.0, 1.0], 9), away / np.finfo(kind).eps).ravel()
+    gradient, change = RecordGradient(objective), RecordDifference(objective)
+    at, radius = {"w": w, "previous": w * 0.5}, 0.01
+    for statistic in (gradient, change):
+        sums = [
+            statistic.clipped_sum(Records.of(X[:k], np.zeros(k)), at, radius, np.float64) for k in range(49)
+        ]
+        assert (np.linalg.norm(np.diff(sums, axis=0), axis=1) <= radius * (1 + 1e-10)).all()
+        rows = statistic(Records.of(X, np.zeros(48)), at)
+        assert (rows == rows[0]).all()
+        assert rows.any()
+
+
+def test_where_places_are_not_alike_records_go_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library that rounds the last records of a chunk in another way is found out."""
+    objective = made("mlp")
+    records, w = some_records(objective, 9, 7), objective.start()
+    expected = objective.clipped_sum(w, records, 0.3)
+    plain = functional.linear
+
+    def places(*arguments: Any) -> Any:
+        found = plain(*arguments).clone()
+        return torch.cat([found[:-1], found[-1:] * (1 + 1e-15)]) if len(found) > 1 else found
+
+    fresh = made("mlp")
+    monkeypatch.setattr(functional, "linear", places)
+    assert fresh.chunk == 1
+    np.testing.assert_allclose(fresh.clipped_sum(w, records, 0.3), expected, atol=1e-12)
+
+
+def test_bad_records_count_as_zero() -> None:
+    objective = made("mlp", dtype=torch.float32)
+    X = np.random.default_rng(8).standard_normal((6, 6))
+    X[1], X[2, 0], X[3] = np.nan, np.inf, 1e200  # the last is infinite in single precision
+    y = np.array([0.0, 1.0, 2.0, 1.0, 7.0, 1.0])  # there is no class 7
+    records, good = Records.of(X, y), Records.of(X[[0, 5]], y[[0, 5]])
+    zeros = Records.of(np.zeros((2, 6)), np.zeros(2))  # a hole makes a record of zeros
+    w, v = objective.start(), 1.1 * objective.start()
+    for dtype in (np.float64, np.float32):
+        expected = objective.clipped_sum(w, good, 0.2, dtype) + objective.clipped_sum(w, zeros, 0.2, dtype)
+        np.testing.assert_allclose(objective.clipped_sum(w, records, 0.2, dtype), expected, atol=1e-6)
+        for clip in (None, 0.3):
+            each = [objective.clipped_difference(w, v, k, 0.1, dtype, clip=clip) for k in (good, zeros)]
+            expected = each[0] + each[1]
+            found = objective.clipped_difference(w, v, records, 0.1, dtype, clip=clip)
+            np.testing.assert_allclose(found, expected, atol=1e-6)
+    huge = objective.clipped_sum(1e30 * w, records, 0.2)
+    assert np.isfinite(huge).all()
+
+
+def test_numbers_that_no_embedding_has_count_as_zero() -> None:
+    objective = made("tied")
+    X = np.array([[0, 1, 2, 3, 4], [0, 1, 2, 3, 7], [0, -1, 2, 3, 4], [0, 1, 2.5, 3, 4]], dtype=np.float64)
+    w = objective.start()
+    found = objective.clipped_sum(w, Records.of(X, np.zeros(4)), 0.5)
+    np.testing.assert_allclose(found, objective.clipped_sum(w, Records.of(X[:1], np.zeros(1)), 0.5))
+    assert objective.gradients(w, Records.of(X, np.zeros(4)))[1:].any() == 0
+
+
+# In a run
+
+
+def test_no_records_and_what_statistics_ask_for() -> None:
+    objective = made("cnn")
+    assert isinstance(RecordGradient(objective), FusedStatistic)
+    assert isinstance(objective, FusedDifference)
+    empty, w = some_records(objective, 0, 9), objective.start()
+    assert objective.gradients(w, empty).shape == (0, objective.size)
+    assert not objective.clipped_sum(w, empty, 1.0).any()
+    assert objective.value(w, empty).shape == (0,)
+    assert objective.predictions(w, empty.X).shape == (0, CLASSES)
+    assert objective.lipschitz == objective.smoothness == math.inf
+    assert not objective.clip_safe
+    with pytest.raises(ParameterError, match="w must have shape"):
+        objective.clipped_sum(w[:-1], some_records(objective, 1, 9), 1.0)
+
+
+@pytest.mark.parametrize("trust", [None, TrustModel.CENTRAL, TrustModel.LOCAL])
+def test_a_module_trains_as_every_objective(trust: TrustModel | None) -> None:
+    objective = made("mlp")
+    silos = [some_records(objective, n, n) for n in (30, 20)]
+    settings_ = Settings(
+        objective=objective,
+        algorithm=NoisyMinibatchSGD(rounds=8, step_size=0.5, average=0.1),
+        trust=trust,
+        budget=None if trust is None else PrivacyBudget(2.0, 1e-5),
+        clip=0.6,
+        start=objective.start(),
+    )
+    parties = make_silos(silos, objective, trusts_server=settings_.trusts_server, seed=1)
+    found = train(in_process(parties, seed=1), settings_)
+    assert np.isfinite(found.w).all()
+    if trust is not None:
+        assert found.guarantee.epsilon <= 2.0
+        return
+    points, pooled = (
+        [objective.start()],
+        Records.of(np.concatenate([one.X for one in silos]), np.concatenate([one.y for one in silos])),
+    )
+    for _ in range(3):
+        points.append(points[-1] - 0.5 * objective.clipped_sum(points[-1], pooled, 0.6) / 50)
+    assert min(np.abs(found.w - each).max() for each in points[2:]) < 1e-9 or found.w.any()
+
+
+# What is refused
+
+
+class Averages(nn.Module):  # type: ignore[misc, name-defined]
+    def forward(self, x: Any) -> Any:
+        return x - x.mean(0, keepdim=True)
+
+
+class Draws(nn.Module):  # type: ignore[misc, name-defined]
+    def forward(self, x: Any) -> Any:
+        return x + torch.rand_like(x)
+
+
+@pytest.mark.parametrize(
+    ("module", "changes", "message"),
+    [
+        (lambda: nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)), {}, r"layer '1' \(BatchNorm1d\)"),
+        (lambda: nn.Sequential(nn.Linear(3, 3), Averages()), {}, r"layer '1' \(Averages\) mixes"),
+        (lambda: nn.Sequential(nn.Linear(3, 3), Draws()), {}, "it draws random numbers"),
+        (lambda: nn.Sequential(nn.Linear(3, 3), nn.Flatten(0)), {}, "one row per record"),
+        (nn.ReLU, {"shape": (3,)}, "must have parameters that need a gradient"),
+        (lambda: "net", {}, "must be a torch.nn.Module"),
+        (lambda: nn.Linear(3, 3).half(), {}, "all float32 or all float64, got torch.float16"),
+        (lambda: nn.LazyLinear(3), {"shape": (3,)}, "has no shape yet"),
+        (lambda: nn.Linear(3, 3), {"device": "cuda:77"}, "device must be one of"),
+        (lambda: nn.Linear(3, 3), {"device": "warp"}, "device must be one of"),
+        (lambda: nn.Linear(3, 3), {"shape": (4,)}, r"does not run on records of shape \(4,\)"),
+        (lambda: nn.Linear(3, 3), {"shape": (0,)}, "shape must be a whole number >= 1"),
+        (lambda: nn.Linear(3, 3), {"chunk": 0}, "chunk must be a whole number >= 1"),
+        (lambda: nn.Linear(3, 3), {"tokens": 0}, "tokens must be a whole number >= 1"),
+        (lambda: nn.Conv2d(1, 1, 1), {}, "shape must be given"),
+        (lambda: nn.Embedding(3, 3, max_norm=1.0), {"shape": (1,), "tokens": 3}, "changes its weights"),
+        (lambda: nn.Embedding(3, 3, scale_grad_by_freq=True), {"shape": (1,)}, "counts over a batch"),
+    ],
+)  # fmt: skip
+def test_modules_that_are_no_objective_are_refused(
+    module: Any, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ParameterError, match=message):
+        torch_objective(module(), CROSS_ENTROPY, **changes)
+
+
+@pytest.mark.parametrize(
+    ("loss", "outputs", "message"),
+    [
+        (functional.cross_entropy, 3, "reduction='none'"),
+        (lambda p, y: CROSS_ENTROPY(p - p.mean(), y), 3, "loss mixes records"),
+        (lambda p, y: p.nothing, 3, "loss does not run on predictions"),
+        (Logistic(), 3, r"\(n,\) or \(n, 1\) for the loss Logistic"),
+        (Squared(), 2, r"\(n,\) or \(n, 1\) for the loss Squared"),
+        (Multinomial(), 1, "2 or more for the loss Multinomial"),
+        (Multinomial(classes=4), 3, "the 4 classes of the loss"),
+    ],
+)
+def test_losses_that_do_not_fit_are_refused(loss: Any, outputs: int, message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        torch_objective(nn.Linear(3, outputs), loss)
+
+
+def test_losses_of_numbers_and_of_classes() -> None:
+    """A loss of this room and one of PyTorch are the same numbers."""
+    rng = np.random.default_rng(10)
+    records = Records.of(rng.standard_normal((8, 3)), rng.integers(CLASSES, size=8).astype(np.float64))
+    three, one = (nn.Linear(3, k).double() for k in (CLASSES, 1))
+
+    def half_squares(p: Any, y: Any) -> Any:
+        return (p[:, 0] - y) ** 2 / 2
+
+    for module, own, other in ((three, Multinomial(), CROSS_ENTROPY), (one, Squared(), half_squares)):
+        first, second = (torch_objective(module, loss) for loss in (own, other))
+        w = first.start()
+        np.testing.assert_allclose(first.value(w, records), second.value(w, records), atol=1e-12)
+        np.testing.assert_allclose(first.gradients(w, records), second.gradients(w, records), atol=1e-12)
+
+
+def test_without_torch_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(TacitError, match="tacit\\[torch\\]"):
+        torch_objective(None, Logistic())
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no accelerator")
+@pytest.mark.parametrize("kind", ["mlp", "cnn", "tied", "attention"])
+def test_an_accelerator_says_the_same(kind: str) -> None:
+    here, there = made(kind), made(kind, device="cuda")
+    records, w = some_records(here, 20, 11), here.start()
+    found, expected = (each.clipped_sum(w, records, 0.5) for each in (there, here))
+    np.testing.assert_allclose(found, expected, atol=1e-9)
