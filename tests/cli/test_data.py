@@ -162,3 +162,19 @@ def test_bad_input_is_one_line(
     assert captured.err.startswith("tacit: ")
     assert len(captured.err.splitlines()) == 1
     assert said in captured.err
+
+
+def test_a_prepared_data_set_is_described_and_fetched_as_what_it_is_made_of(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = answer(["describe", "adult-ch6"], capsys)
+    assert (found["data_set"], found["features"], found["sensitive"]) == ("adult", 102, ["gender"])
+    assert main(["data", "describe", "adult-ch5"]) == 0
+    assert "the official test half" in capsys.readouterr().out
+    assert main(["data", "describe", "adult-ch7"]) == 2
+    assert "did you mean 'adult-ch6'?" in capsys.readouterr().err
+    (home / "adult").mkdir(parents=True)
+    for file in describe("adult").files:
+        (home / "adult" / file.name).write_bytes(b"other")
+    assert main(["data", "fetch", "adult-ch6"]) == 3
+    assert "adult" in capsys.readouterr().err

@@ -12,7 +12,17 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
-from tacit.data import DATASETS, PRESETS, Preset, data_home, load, load_preset
+from tacit.data import (
+    DATASETS,
+    PRESETS,
+    Preset,
+    data_home,
+    encode_columns,
+    load,
+    load_prepared,
+    load_preset,
+    prepared_names,
+)
 from tacit.errors import ParameterError, UnknownNameError
 from tests.data.test_datasets import fake_images, needs
 
@@ -262,6 +272,35 @@ def test_noise_on_colours_mixes_the_groups(tmp_path: Path) -> None:
     assert 0 <= colours.min() < colours.max() <= 1
     same = data.sensitive_train["colour"].to_numpy(dtype=np.str_) == data.y_train.astype(np.str_)
     assert 0.1 < same.mean() < 0.9
+
+
+@pytest.mark.parametrize("name", prepared_names())
+def test_a_prepared_data_set_has_the_records_of_its_preset(name: str) -> None:
+    needs(PRESETS[name].data_set)
+    data, halves = load_prepared(name, download=False), preset(name, scaling="public")
+    assert (data.name, data.feature_names) == (name, halves.feature_names)
+    assert data.n == len(halves.y_train) + len(halves.y_test)
+    assert data.X.sum() == pytest.approx(halves.X_train.sum() + halves.X_test.sum())
+    assert set(data.sensitive) == set(halves.sensitive_names)
+    assert not {"race", "gender"} & set(data.sensitive) & set(data.feature_columns)
+    for attribute, values in data.sensitive.items():
+        assert set(values) == set(halves.sensitive_train[attribute])
+    if PRESETS[name].test_fraction is None:
+        np.testing.assert_array_equal(data.X[data.test], halves.X_test)
+    else:
+        assert data.train is None
+        assert data.test is None
+    # Models encode new records by the description: it must say which features there are.
+    assert data.columns is not None
+    row = pd.DataFrame({column: ["none of these"] for column in data.columns.columns})
+    assert encode_columns(row, data.columns.columns).names == data.feature_names
+
+
+def test_presets_that_are_no_data_sets_of_their_own_have_no_second_door() -> None:
+    assert prepared_names() == ["adult-ch5", "adult-ch6"]
+    for name in ("compas", "color-mnist"):
+        with pytest.raises(UnknownNameError, match="preset must be one of adult-ch5, adult-ch6"):
+            load_prepared(name)
 
 
 def test_bad_options_are_refused() -> None:

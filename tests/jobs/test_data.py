@@ -12,6 +12,7 @@ import pytest
 
 from tacit.errors import DataError, ParameterError, PrivacyWarning, UnknownNameError
 from tacit.jobs import Job, JobConfig, JobData, load_job_data
+from tests.data.test_datasets import needs
 from tests.jobs.tables import SILOS, write_charges, write_patients
 
 DIGITS = 1797
@@ -182,3 +183,16 @@ def test_silos_that_print_alike_are_refused(tmp_path: Path) -> None:
     read_off = pytest.warns(PrivacyWarning, match="read off the data")
     with read_off, pytest.raises(DataError, match="must differ as they are printed"):
         Job(JobConfig(data=str(path), label="y", silo_column="site", seed=0))
+
+
+def test_a_preset_is_a_data_set_with_its_attributes() -> None:
+    needs("adult")
+    data = load_job_data(JobConfig(data="adult-ch6", sensitive="sex", test_fraction=0.25))
+    check_partition(data, 45_222)
+    assert data.X.shape[1] == len(data.feature_names) == 102
+    assert set(data.sensitive["sex"]) == {"Female", "Male"}
+    assert data.public
+    with pytest.raises(UnknownNameError, match="sensitive of adult-ch6 must be one of gender, got 'race'"):
+        load_job_data(JobConfig(data="adult-ch6", sensitive="race"))
+    with pytest.raises(UnknownNameError, match="did you mean 'adult-ch6'"):
+        JobConfig(data="adult-ch7")

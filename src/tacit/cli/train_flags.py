@@ -391,11 +391,12 @@ class TrainFlags:
 
 def with_slash(said: Any) -> Any:
     """Return data with a slash behind every folder, which tells it from the name of a data set."""
-    from tacit.data import DATASETS
+    from tacit.data import names, prepared_names
 
     if not isinstance(said, str):
         return [with_slash(one) for one in said] if isinstance(said, list) else said
-    folder = said not in DATASETS and not said.endswith("/") and Path(said).is_dir()
+    known = said in names() or said in prepared_names()
+    folder = not known and not said.endswith("/") and Path(said).is_dir()
     return f"{said}/" if folder else said
 
 

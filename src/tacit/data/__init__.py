@@ -25,7 +25,7 @@ from tacit.data.columns_spec import (
 )
 from tacit.data.fetch import fetch
 from tacit.data.info import DataFile, DatasetInfo, PresetInfo
-from tacit.data.registry import DATASETS, PRESETS, data_home, describe, names
+from tacit.data.registry import DATASETS, PRESETS, data_home, describe, names, prepared_names
 from tacit.data.splits import (
     Indices,
     split_by_column,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from tacit.data.descriptions import Task
     from tacit.data.encoding import Features, count_unfit, encode_columns, encode_label, scale, unscale
     from tacit.data.files import read_table
-    from tacit.data.presets import Preset, load_preset
+    from tacit.data.presets import Preset, load_prepared, load_preset
     from tacit.data.problems import TableProblem, find_problems
     from tacit.data.scaffold import propose_description
     from tacit.data.synthetic import synthetic_equicorrelated, synthetic_groups
@@ -70,6 +70,7 @@ _HOMES = {
     "find_tables": "table_files",
     "find_wrong_text": "wrong_text",
     "load": "datasets",
+    "load_prepared": "presets",
     "load_preset": "presets",
     "load_table": "tables",
     "propose_description": "scaffold",
@@ -118,9 +119,11 @@ __all__ = [
     "find_tables",
     "find_wrong_text",
     "load",
+    "load_prepared",
     "load_preset",
     "load_table",
     "names",
+    "prepared_names",
     "propose_description",
     "read_silo_names",
     "read_table",

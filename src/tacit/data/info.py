@@ -112,3 +112,8 @@ class PresetInfo:
     sensitive: tuple[str, ...] = ()
     against_others: Mapping[str, str] = field(default_factory=dict)
     complete: bool = False
+
+    @property
+    def coloured(self) -> bool:
+        """Whether training images are in colour, and those of the test white."""
+        return self.data_set == "mnist"

@@ -7,23 +7,25 @@ The recipes are those of Lowy (2023), Chapters 5 and 6, and of the code that was
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
+import msgspec
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tacit.data.columns_spec import Numeric, Value
+from tacit.data.columns_spec import Categorical, ColumnsSpec, Numeric, Value
 from tacit.data.datasets import Dataset, load
 from tacit.data.encoding import Array
 from tacit.data.info import PresetInfo
-from tacit.data.registry import DATASETS, PRESETS, data_home
+from tacit.data.registry import DATASETS, PRESETS, data_home, prepared_names
 from tacit.data.splits import Indices, train_test_split_groups
 from tacit.errors import DataError, ParameterError, check_choice, check_non_negative
 
-__all__ = ["Preset", "load_preset"]
+__all__ = ["Preset", "load_prepared", "load_preset"]
 
 Scaling = Literal["train", "public"]
 """What features are scaled by: statistics of the training records, or public bounds."""
@@ -114,23 +116,22 @@ def load_preset(
     check_choice("scaling", scaling, get_args(Scaling))
     check_non_negative("colour_noise", colour_noise)
     info = PRESETS[name]
-    coloured = info.data_set == "mnist"
-    if colour_noise and not coloured:
+    if colour_noise and not info.coloured:
         raise ParameterError(f"colour_noise is for color-mnist, got {colour_noise!r} for {name}.")
     if group_split and name != "parkinsons":
         raise ParameterError(
             f"group_split is for parkinsons, where persons have several records, not {name}."
         )
-    data = load(info.data_set, columns=info.columns or None, home=home, download=download, verify=verify)
-    if coloured:
-        return _coloured(data, colour_noise, rng)
-    data = _complete(data) if info.complete else data
+    files: dict[str, Any] = {"home": home, "download": download, "verify": verify}
+    if info.coloured:
+        return _coloured(load(info.data_set, **files), colour_noise, rng)
+    data = _prepared(info, **files)
     train, test = _halves(info, data, rng, by_person=group_split)
     X = data.X
     if scaling == "train":
         X = X if info.name != "communities" else _without_gap(data, train, home)
         X = _standardised(X, train, _numbers(data) if info.standardised == "numbers" else slice(None))
-    sensitive = _sensitive(info, data)
+    sensitive = pd.DataFrame(dict(data.sensitive))
     return Preset(
         name=name,
         X_train=X[train],
@@ -146,6 +147,35 @@ def load_preset(
         persons_test=None if data.persons is None else data.persons[test],
         notes=data.notes,
     )
+
+
+def load_prepared(
+    name: str, *, home: Path | None = None, download: bool = True, verify: bool = True
+) -> Dataset:
+    """Load a preset as a data set, as `tacit train --data adult-ch6 --sensitive gender` does.
+
+    Records, features and attributes are those of `load_preset`; features have their public bounds, and halves
+    are there where the source has some of its own.
+
+    Args:
+        name: One of `prepared_names()`.
+        home: Data home; None for `data_home()`.
+        download: Fetch files that are not there.
+        verify: Refuse files whose checksum is not the registered one.
+
+    Raises:
+        UnknownNameError: There is no such preset, or the data set of its name has the same records.
+        DataError: Files are missing, cannot be fetched or are not the registered ones.
+    """
+    check_choice("preset", name, prepared_names())
+    return _prepared(PRESETS[name], home=home, download=download, verify=verify)
+
+
+def _prepared(info: PresetInfo, **files: Any) -> Dataset:
+    """Return the records of a table, with the attributes of the preset."""
+    data = load(info.data_set, columns=info.columns or None, **files)
+    data = _complete(data) if info.complete else data
+    return replace(data, name=info.name, sensitive=_sensitive(info, data))
 
 
 def _halves(
@@ -176,9 +206,25 @@ def _complete(data: Dataset) -> Dataset:
     return replace(
         known,
         X=known.X[:, kept],
+        columns=None
+        if known.columns is None
+        else _with(known.columns, [known.feature_names[i] for i in kept]),
         feature_names=tuple(data.feature_names[i] for i in kept),
         feature_columns=tuple(data.feature_columns[i] for i in kept),
     )
+
+
+def _with(spec: ColumnsSpec, features: Collection[str]) -> ColumnsSpec:
+    """Return a description whose categories are those that are features."""
+    columns = {
+        name: msgspec.structs.replace(
+            column, categories=tuple(one for one in column.categories if f"{name}={one}" in features)
+        )
+        if isinstance(column, Categorical)
+        else column
+        for name, column in spec.columns.items()
+    }
+    return msgspec.structs.replace(spec, columns=columns)
 
 
 def _numbers(data: Dataset) -> NDArray[np.bool_]:
@@ -209,12 +255,12 @@ def _without_gap(data: Dataset, train: Indices, home: Path | None) -> Array:
     return X
 
 
-def _sensitive(info: PresetInfo, data: Dataset) -> pd.DataFrame:
+def _sensitive(info: PresetInfo, data: Dataset) -> dict[str, NDArray[np.str_]]:
     """Return the sensitive attributes, the main one first."""
     columns = {name: data.sensitive[name] for name in info.sensitive}
     for name, value in info.against_others.items():
         columns[name] = np.where(columns[name] == value, value, "other")
-    return pd.DataFrame(columns)
+    return columns
 
 
 def _coloured(data: Dataset, noise: float, rng: np.random.Generator) -> Preset:

@@ -14,7 +14,7 @@ import msgspec
 from tacit.data.info import DatasetInfo, PresetInfo
 from tacit.errors import check_choice
 
-__all__ = ["DATASETS", "PRESETS", "data_home", "describe", "names"]
+__all__ = ["DATASETS", "PRESETS", "data_home", "describe", "names", "prepared_names"]
 
 
 def _records() -> Iterator[DatasetInfo]:
@@ -63,6 +63,14 @@ def data_home() -> Path:
 def names() -> list[str]:
     """Return the names of all data sets, sorted."""
     return sorted(DATASETS)
+
+
+def prepared_names() -> list[str]:
+    """Return the names of presets that `load_prepared` takes and that are no data set's, sorted.
+
+    The other tables among the presets have the records and the features of the data set of their name.
+    """
+    return sorted(one.name for one in PRESETS.values() if one.name not in DATASETS and not one.coloured)
 
 
 def describe(name: str) -> DatasetInfo:

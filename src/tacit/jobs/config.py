@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import msgspec
 
 from tacit.data.kinds import table_name
-from tacit.data.registry import names
+from tacit.data.registry import names, prepared_names
 from tacit.errors import (
     ParameterError,
     check_choice,
@@ -230,7 +230,8 @@ class JobConfig(FairSettings, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     def _check_dataset(self) -> None:
         """Refuse what only a table has: a ledger that was named and not charged would be the worst of it."""
-        check_choice(f"there is no file or folder {shown(self.data)}, and a data set", self.source, names())
+        known = names() + prepared_names()
+        check_choice(f"there is no file or folder {shown(self.data)}, and a data set", self.source, known)
         for name in ("label", "silo_column", "columns", "public", "moment", "ledger"):
             if (value := getattr(self, name)) is not None:
                 raise ParameterError(

@@ -270,6 +270,8 @@ def _from_dataset(job: JobConfig, rng: np.random.Generator) -> JobData:
 
 def _loaded(job: JobConfig) -> data.Dataset:
     """Load a public data set, without sensitive columns among its features."""
+    if job.source in data.prepared_names():
+        return data.load_prepared(job.source)
     loaded = data.load(job.source)
     private = [_known(name, loaded) for name in job.sensitive_columns]
     kept = [name for name in dict.fromkeys(loaded.feature_columns) if name not in private]

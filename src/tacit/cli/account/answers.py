@@ -90,9 +90,9 @@ def check_alone(found: Statement) -> None:
 
 def check_run_files(found: Statement) -> None:
     """Refuse the statement of a run that does not tell which model it is about, or calls a table public."""
-    from tacit.data import DATASETS
+    from tacit.data import names, prepared_names
 
-    if found.data is not None and found.data.public and found.data.name not in DATASETS:
+    if found.data is not None and found.data.public and found.data.name not in names() + prepared_names():
         raise VerificationError(
             f"it says that the data are public, but {found.data.name!r:.80} is not a data set of tacit."
         )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tacit.cli.output import JsonFlag, print_facts, print_json, print_line, print_table, progress
+from tacit.errors import check_choice
 
 if TYPE_CHECKING:
     from tacit.data import Column, DataFile, DatasetInfo, Label, LabelBounds, PresetInfo, UnboundedLabel
@@ -45,6 +46,9 @@ def describe(name: Name, json: JsonFlag = False) -> None:
     """Show what is known about a data set, with the public bounds of its columns."""
     from tacit import data
 
+    if check_choice("data set", name, data.names() + data.prepared_names()) in data.prepared_names():
+        _describe_preset(data.PRESETS[name], json=json)
+        return
     info = data.describe(name)
     spec = info.columns()
     files = [_file_facts(info, file) for file in info.files]
@@ -92,9 +96,9 @@ def fetch(
     """Download the files of a data set that are not there yet, checked against their checksums."""
     from tacit import data
 
-    info = data.describe(name)
+    info = data.describe(data.PRESETS[name].data_set if name in data.prepared_names() else name)
     with progress(f"fetching {info.name}", in_bytes=True) as update:
-        paths = data.fetch(name, base_url=base_url, progress=update)
+        paths = data.fetch(info.name, base_url=base_url, progress=update)
     if json:
         print_json({"name": info.name, "embedded": info.embedded, "files": paths})
     elif info.embedded:
@@ -105,6 +109,26 @@ def fetch(
         where = paths[0].parent
         text = f"{len(paths)} {'files' if len(paths) > 1 else 'file'} in {where}"
         print_line(to_error=False, label=info.name, text=text, colour="green")
+
+
+def _describe_preset(info: PresetInfo, *, json: bool) -> None:
+    """Show what is known about a preset that `--data` takes."""
+    found = _preset(info) | {"held_out": _held_out(info), "columns": info.columns}
+    if json:
+        print_json(found)
+        return
+    columns = ", ".join(info.columns) or f"the usual ones, see `tacit data describe {info.data_set}`"
+    facts = {
+        "name": info.name, "data set": info.data_set, "sensitive": ", ".join(info.sensitive),
+        "records": f"{info.train + info.test:,}", "held out": _held_out(info),
+        "features": f"{info.n_features:,}", "columns": columns,
+    }  # fmt: skip
+    print_facts(facts, title=info.title)
+
+
+def _held_out(info: PresetInfo) -> str:
+    """Say which records training holds out."""
+    return "the official test half" if info.test_fraction is None else "as --test-fraction says"
 
 
 def _summary(info: DatasetInfo) -> dict[str, Any]:
