@@ -178,18 +178,21 @@ class Canary:
     def score(self, honest: Prepared) -> Score:
         """The log-likelihood ratio of every unit and its neighbour, for Gaussian noise."""
         schedule, sizes = honest.plan.schedule(), honest.problem.protection.silos or honest.problem.sizes
-        levels = [1 / mean.noise_multiplier**2 for mean in honest.means]
+        levels: dict[int, list[float]] = {}
+        for mean in honest.means:
+            levels.setdefault(mean.kind - 1, []).append(1 / mean.noise_multiplier**2)
 
         def score(seen: Sequence[Seen]) -> Array:
             total = np.zeros(honest.problem.dim)
-            for one in (one for one in seen if one.radius[0] > 0):
+            for one in (one for one in seen if max(one.radius) > 0):
                 kind = schedule.kind(one.step)
                 rows = sum(schedule.steps[kind].batch.size_for(n) for n in sizes)
                 # Walks release the point where they end: the gradients of their steps, added up.
                 walked = "step_size" in one.at
-                shown = (one.at["w"] - one.means[0]) / one.at["step_size"] if walked else one.means[0]
+                means = ((one.at["w"] - one.means[0]) / one.at["step_size"],) if walked else one.means
                 taken = self.taken[one.at["w"].tobytes()]
-                total += taken * levels[kind] * rows * shown / one.radius[0]
+                for level, shown, radius in zip(levels[kind], means, one.radius, strict=True):
+                    total += taken * level * rows * shown / radius if radius > 0 else 0
             self.taken.clear()
             return total
 

@@ -241,6 +241,7 @@ TOLD = (
 REFUSED = (
     *("whitened", "output-perturbation", "objective-perturbation"),
     *("ftrl", "preconditioned", "sufficient-statistics", "dp-shuffle"),  # plans that fix their radii
+    *("diff2", "mb-psgm"),  # whose period or momentum goes by the clip, unless it is given
 )
 
 

@@ -51,7 +51,7 @@ ALGORITHMS: Final = (
     *("whitened", "preconditioned", "sufficient-statistics"),
     *("output-perturbation", "objective-perturbation", "ftrl"),
     *("p-sgd", "lan", "phases"),
-    *("spider", "fed-spider"),
+    *("spider", "fed-spider", "diff2", "mb-psgm"),
     *("prox-sgd", "prox-svrg", "prox-pl-svrg"),
     *("semi-dp", "dp-shuffle", "private-public-shuffle", "public-private-shuffle", "interleaved-shuffle"),
     *("pda", "semi-ldp"),

@@ -129,7 +129,7 @@ class FederatedNeuralClassifier(FederatedClassifier):
     Args:
         hidden: Units of the hidden layer. More of them fit more, and take more noise: it grows with the
             square root of the number of parameters.
-        activation: "relu" or "tanh".
+        activation: "relu", "tanh" or "softplus".
         start_seed: Seed of the random weights that training starts from. They are public and cost nothing.
         trust: As in `FederatedLogisticRegression`.
         budget: Privacy budget of each silo; None trains without privacy, and `guarantee_` says so.

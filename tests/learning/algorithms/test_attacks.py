@@ -26,6 +26,7 @@ from tacit.learning import (
     NoisyProximalSGD,
     NoisyProximalSVRG,
     NoisySpider,
+    NoisyStorm,
     PhasedAcceleratedSGD,
     Settings,
 )
@@ -56,6 +57,7 @@ RUNS: dict[str, Any] = {
     "phases": PhasedAcceleratedSGD(rounds=6, mu=0.01),
     "spider": NoisySpider(rounds=4, period=2, split=0.6),
     "fed-spider": NoisyFedSpider(rounds=5),
+    "mb-psgm": NoisyStorm(rounds=3, beta=0.4, split=0.3, smoothness=1e3),
     "prox-sgd": NoisyProximalSGD(rounds=2),
     "prox-svrg": NoisyProximalSVRG(rounds=4, period=2),
     "prox-pl-svrg": NoisyProximalPLSVRG(rounds=5, period=2, restarts=2, split=0.4),
@@ -65,6 +67,7 @@ RUNS: dict[str, Any] = {
     "clipped-subgradient": ClippedSubgradient(rounds=3),
 }
 ELSEWHERE = {
+    "diff2": "tests/learning/algorithms/test_storm.py",  # whose rounds are those of SPIDER
     "sign-vote": "tests/learning/algorithms/test_sign_vote.py",
     "whitened": "tests/learning/algorithms/test_whitened.py",
     "preconditioned": "tests/learning/algorithms/test_preconditioned.py",

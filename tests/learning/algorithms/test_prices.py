@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from tacit.federation import AnyStep, Batch, Disjoint, Fixed, Full, Plan, Poisson, Walk
+from tacit.federation import AnyStep, Batch, Disjoint, Fixed, Full, Measure, Plan, Poisson, Walk
 from tacit.learning import (
     LinearObjective,
     LocalizedSubgradient,
@@ -132,10 +132,19 @@ def composed(laws: Sequence[tuple[Law, int]], epsilon: float) -> tuple[float, fl
     return found[0], found[1]
 
 
-def release(step: AnyStep, size: int) -> Law:
-    """What one round tells of a unit of a silo of that size."""
-    (measure,), batch = step.measures, step.batch
-    mean = measure.estimator
+def releases(step: AnyStep, size: int) -> list[Law]:
+    """What one round tells of a unit of a silo of that size: laws of independent noise."""
+    if len(step.measures) > 1 and not isinstance(step.batch, Full | Disjoint):
+        # Both means are of one sample: one Gaussian release, of which the sample is taken.
+        means = [one.estimator for one in step.measures if isinstance(one.estimator, AdditiveMean)]
+        law = gaussian(math.fsum(mean.noise_multiplier**-2 for mean in means) ** -0.5)
+        return [sampled(law, step.batch.size_for(size) / size)]
+    return [release(step, measure, size) for measure in step.measures]
+
+
+def release(step: AnyStep, measure: Measure, size: int) -> Law:
+    """What one mean of a round tells of a unit of a silo of that size."""
+    mean, batch = measure.estimator, step.batch
     if isinstance(mean, BinomialMean):
         rows = sum(batch.size_for(n) for n in SIZES)  # all silos arrive, and none colludes
         law = binomial(rows * mean.noise_bits, mean.resolution)
@@ -156,16 +165,17 @@ def release(step: AnyStep, size: int) -> Law:
 
 def independent(plan: Plan, epsilon: float) -> tuple[float, float]:
     """Delta of a plan for the smallest silo, whose rates are largest."""
-    laws, once = [], []
+    laws: list[tuple[Law, int]] = []
+    once: list[list[tuple[Law, int]]] = []
     for step, count in plan.kinds:
-        law = release(step, min(SIZES))
+        found = releases(step, min(SIZES))
         if isinstance(step.batch, Disjoint):
-            once.append((law, min(count, step.batch.repeats)))
+            once.append([(law, min(count, step.batch.repeats)) for law in found])
         else:
-            laws.append((law, count * (step.steps if isinstance(step, Walk) else 1)))
+            laws += [(law, count * (step.steps if isinstance(step, Walk) else 1)) for law in found]
     if not once:
         return composed(laws, epsilon)
-    each = [composed([*laws, one], epsilon) for one in once]
+    each = [composed([*laws, *one], epsilon) for one in once]
     return max(low for low, _ in each), max(high for _, high in each)
 
 
@@ -178,6 +188,8 @@ BATCHES: dict[str, Batch] = {
 METHODS: dict[str, tuple[Any, Sequence[str]]] = {
     **{name: (method, tuple(BATCHES)) for name, method in RUNS.items() if ", one pass" not in name},
     "ftrl": (RUNS["ftrl"], ("full",)),
+    "mb-psgm": (RUNS["mb-psgm"], ("full", "disjoint")),
+    "mb-psgm, samples": (RUNS["mb-psgm"], ("fixed",)),
     "prox-sgd": (RUNS["prox-sgd"], ("full", "disjoint")),
     "prox-svrg": (RUNS["prox-svrg"], ("full", "fixed", "poisson")),
     "prox-pl-svrg": (RUNS["prox-pl-svrg"], ("full", "fixed", "poisson")),
@@ -204,6 +216,7 @@ CASES = [
     for k, batch in enumerate(batches)
     for trust in trusts_of(method, turn + k, all_of_them=k == 0)
     if (trust, batch) != (SHUFFLE, "poisson")
+    and (name != "mb-psgm, samples" or trust in (LOCAL, CENTRAL))
     # Rounded rates of samples differ from silo to silo, and below only the smallest one's is composed.
     and (name != "localized, samples" or trust is LOCAL)
 ]

@@ -26,6 +26,7 @@ from tacit.learning import (
     LipschitzSGD,
     Logistic,
     MultiStageAcceleratedNoisyMinibatchSGD,
+    NoisyDiff2,
     NoisyFedSpider,
     NoisyFTRL,
     NoisyMinibatchSGD,
@@ -33,6 +34,7 @@ from tacit.learning import (
     NoisyProximalSGD,
     NoisyProximalSVRG,
     NoisySpider,
+    NoisyStorm,
     PhasedAcceleratedSGD,
     Problem,
     Records,
@@ -45,13 +47,14 @@ from tacit.learning.preparation import prepare
 from tacit.learning.training import sums_of
 from tacit.numerics import L1, Array, clip_rows
 from tacit.privacy import PrivacyBudget, TrustModel
-from tests.learning.attacks import Overheard
+from tests.learning.attacks import Overheard, Seen
 
 SIZES = (60, 50, 70)
 OBJECTIVE = LinearObjective(loss=Logistic(), features=4, feature_norm=1.0)
 CLIP, PROX = 0.3, L1(strength=2e-3)
 Oracle = Callable[..., Array]
-"""`oracle(w)` is the mean gradient, `oracle(w, previous)` how it changed."""
+"""`oracle(w)` is the mean gradient, `oracle(w, previous)` how it changed; `again` asks for the second mean of
+a sample."""
 Loop = Callable[[Oracle, Array, Problem, int], Array]
 
 
@@ -163,6 +166,21 @@ def fed_spider(oracle: Oracle, w: Array, facts: Problem, rounds: int) -> Array:
     return prox(eta, w2 - eta * v2)
 
 
+def storm(oracle: Oracle, w: Array, facts: Problem, rounds: int, *, beta: float = 0.4) -> Array:
+    """PSGM (2024), Algorithm 1 with H = 1, and the gradient at the point of its own round."""
+    eta = 1 / (2 * facts.smoothness)
+    changes = facts.errors["difference"] * (facts.smoothness / (2 * CLIP)) ** 2
+    if changes:
+        eta = min(eta, math.sqrt(beta * (2 - beta) / (2 * (1 - beta) ** 2 * changes)))
+    before, v = w, oracle(w)
+    w = prox(eta, w - eta * v)
+    for _ in range(1, rounds):
+        change, gradient = oracle(w, before), oracle(w, again=True)
+        v = (1 - beta) * v + (1 - beta) * change + beta * gradient
+        before, w = w, prox(eta, w - eta * v)
+    return w
+
+
 def proximal_sgd(oracle: Oracle, w: Array, facts: Problem, rounds: int) -> Array:
     """Lowy (2023), Algorithm 20."""
     for _ in range(rounds):
@@ -233,6 +251,8 @@ METHODS: dict[str, tuple[Any, Loop]] = {
     "phases": (PhasedAcceleratedSGD(rounds=8, mu=0.2), phases),
     "spider": (NoisySpider(rounds=8, period=3), spider),
     "fed-spider": (NoisyFedSpider(rounds=9), fed_spider),
+    "diff2": (NoisyDiff2(rounds=8, period=3), spider),
+    "mb-psgm": (NoisyStorm(rounds=8, beta=0.4), storm),
     "prox-sgd": (NoisyProximalSGD(rounds=8, batch=Full()), proximal_sgd),
     "prox-sgd, one pass": (NoisyProximalSGD(rounds=8), proximal_sgd),
     "prox-svrg": (
@@ -315,7 +335,7 @@ def test_without_noise_it_is_the_textbook_on_true_gradients(name: str) -> None:
             (each / np.maximum(1, np.linalg.norm(each, axis=1, keepdims=True) / CLIP)).mean(axis=0)
         )
 
-    def oracle(at: Array, previous: Array | None = None) -> Array:
+    def oracle(at: Array, previous: Array | None = None, *, again: bool = False) -> Array:
         return slope(at) - (0 if previous is None else slope(previous))
 
     np.testing.assert_allclose(w, loop(oracle, np.zeros(4), facts, method.rounds), rtol=1e-9, atol=1e-12)
@@ -334,8 +354,14 @@ def test_on_the_same_noisy_answers_it_is_the_textbook(name: str, trust: TrustMod
     assert facts.variance > 0
     answers = iter(overheard.seen)
 
-    def oracle(at: Array, previous: Array | None = None) -> Array:
+    asked: list[Seen] = []
+
+    def oracle(at: Array, previous: Array | None = None, *, again: bool = False) -> Array:
+        if again:
+            assert (np.allclose(asked[-1].at["w"], at), asked[-1].radius[1]) == (True, CLIP)
+            return asked[-1].means[1]
         one = next(answers)
+        asked.append(one)
         np.testing.assert_allclose(one.at["w"], at, rtol=1e-9, atol=1e-12)
         assert ("previous" in one.at) == (previous is not None)
         if previous is not None:

@@ -16,6 +16,7 @@ from tacit.learning.algorithms.clipped_ac_sa import ClippedACSA
 from tacit.learning.algorithms.clipped_prox_sgd import ClippedProximalSGD
 from tacit.learning.algorithms.clipped_sgd import ClippedSGD
 from tacit.learning.algorithms.clipped_subgradient import ClippedSubgradient
+from tacit.learning.algorithms.diff2 import NoisyDiff2
 from tacit.learning.algorithms.fed_spider import NoisyFedSpider
 from tacit.learning.algorithms.ftrl import NoisyFTRL
 from tacit.learning.algorithms.information import AlgorithmInfo, RoundInfo, about
@@ -47,6 +48,7 @@ from tacit.learning.algorithms.shuffle import (
 )
 from tacit.learning.algorithms.sign_vote import NoisySignSGD
 from tacit.learning.algorithms.spider import NoisySpider
+from tacit.learning.algorithms.storm import NoisyStorm
 from tacit.learning.algorithms.whitened import WhitenedNoisyGD
 
 __all__ = [
@@ -68,6 +70,7 @@ __all__ = [
     "LocalizedSubgradient",
     "Method",
     "MultiStageAcceleratedNoisyMinibatchSGD",
+    "NoisyDiff2",
     "NoisyFTRL",
     "NoisyFedSpider",
     "NoisyLocalSGD",
@@ -77,6 +80,7 @@ __all__ = [
     "NoisyProximalSVRG",
     "NoisySignSGD",
     "NoisySpider",
+    "NoisyStorm",
     "NoisySufficientStatistics",
     "ObjectivePerturbation",
     "OutputPerturbation",

@@ -13,6 +13,7 @@ from tacit.learning.algorithms.clipped_ac_sa import ClippedACSA
 from tacit.learning.algorithms.clipped_prox_sgd import ClippedProximalSGD
 from tacit.learning.algorithms.clipped_sgd import ClippedSGD
 from tacit.learning.algorithms.clipped_subgradient import ClippedSubgradient
+from tacit.learning.algorithms.diff2 import NoisyDiff2
 from tacit.learning.algorithms.fed_spider import NoisyFedSpider
 from tacit.learning.algorithms.ftrl import NoisyFTRL
 from tacit.learning.algorithms.lan import LanAcceleratedSGD
@@ -38,6 +39,7 @@ from tacit.learning.algorithms.shuffle import (
 )
 from tacit.learning.algorithms.sign_vote import NoisySignSGD
 from tacit.learning.algorithms.spider import NoisySpider
+from tacit.learning.algorithms.storm import NoisyStorm
 from tacit.learning.algorithms.whitened import WhitenedNoisyGD
 from tacit.learning.gradient_norms import NORMS, GradientNorms
 from tacit.learning.objective import Objective
@@ -61,6 +63,8 @@ _METHODS: tuple[type[Method], ...] = (
     PhasedAcceleratedSGD,
     NoisySpider,
     NoisyFedSpider,
+    NoisyStorm,
+    NoisyDiff2,
     NoisyProximalSGD,
     NoisyProximalSVRG,
     NoisyProximalPLSVRG,

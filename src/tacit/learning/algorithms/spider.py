@@ -35,8 +35,10 @@ from tacit.randomness import PublicStream
 
 __all__ = [
     "NoisySpider",
+    "Output",
     "SpiderMethod",
     "picked",
+    "single_release",
     "spider",
     "stationarity_bound",
 ]
@@ -190,7 +192,7 @@ class NoisySpider(SpiderMethod, frozen=True, kw_only=True, tag="spider"):
         protection = problem.protection
         if not math.isfinite(protection.epsilon) or protection.delta == 0:
             return max(1, round(math.sqrt(rounds)))
-        z = _multiplier(protection.epsilon, protection.delta)
+        z = single_release(protection.epsilon, protection.delta)
         if protection.trust is TrustModel.LOCAL:
             noise = problem.dim * z**2 / (min(problem.sizes) ** 2 * problem.asked)
         else:
@@ -285,6 +287,6 @@ def stationarity_bound(
 
 
 @lru_cache(maxsize=64)
-def _multiplier(epsilon: float, delta: float) -> float:
+def single_release(epsilon: float, delta: float) -> float:
     """Return the noise multiplier of a single release of the whole budget."""
     return calibrate(Gaussian, PrivacyBudget(epsilon, delta))
