@@ -19,6 +19,7 @@ from tacit.fairness.ermi import (
 from tacit.fairness.estimator import FairLogisticRegression
 from tacit.fairness.fermi import FairProblem, Fitted, StepSizes, fermi, fermi_exact
 from tacit.fairness.frames import MetricTable, metric_frame, metric_table
+from tacit.fairness.group_cuts import GroupCuts, least_error_cuts
 from tacit.fairness.groups import Groups
 from tacit.fairness.iterates import random_round
 from tacit.fairness.metrics import (
@@ -70,6 +71,7 @@ __all__ = [
     "FairnessSummary",
     "Fitted",
     "FoundWeight",
+    "GroupCuts",
     "GroupRates",
     "GroupSummary",
     "Groups",
@@ -119,6 +121,7 @@ __all__ = [
     "hide_attributes",
     "joint_table",
     "joint_tables",
+    "least_error_cuts",
     "least_weight",
     "metric_frame",
     "metric_table",

@@ -9,10 +9,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from tacit.errors import ParameterError, check_choice
+from tacit.errors import DataError, ParameterError, check_choice
+from tacit.fairness.groups import Groups
 from tacit.numerics import Array, IntArray
 
-__all__ = ["Conditions", "Fairness"]
+__all__ = ["Conditions", "Fairness", "complete_counts"]
 
 
 class Fairness(StrEnum):
@@ -99,6 +100,30 @@ class Conditions:
         for place, name in enumerate(wanted):
             codes[np.asarray(labels) == name] = place
         return cls(codes, tuple(wanted))
+
+
+def complete_counts(groups: Groups, conditions: Conditions) -> IntArray:
+    """Count the records of each condition and group, of which training needs one at least.
+
+    A rate of no records cannot be held level with others, so that whoever trains has to say what is meant:
+    to leave the group out, or to be fair about other labels alone.
+
+    Args:
+        groups: Of n records.
+        conditions: Of the same records.
+
+    Returns:
+        Shape (z, k), each at least 1.
+
+    Raises:
+        DataError: A condition without records of some group.
+    """
+    counts = groups.counts_within(conditions.codes, len(conditions))
+    if (counts == 0).any():
+        z, r = np.argwhere(counts == 0)[0]
+        place = "" if len(conditions) == 1 else f" among records of label {conditions.names[z]!r}"
+        raise DataError(f"no record is of group {groups.names[r]!r}{place}: the notion has no say there.")
+    return counts
 
 
 def _advantaged(advantaged: Sequence[Any] | None, known: list[Any]) -> list[Any]:

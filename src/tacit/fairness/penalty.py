@@ -7,11 +7,11 @@ from typing import Protocol, Self
 
 import numpy as np
 
-from tacit.errors import DataError, check_choice
+from tacit.errors import check_choice
 from tacit.fairness.dual import ErmiDual
 from tacit.fairness.ermi import conditional_ermi, joint_tables
 from tacit.fairness.groups import Groups
-from tacit.fairness.notions import Conditions
+from tacit.fairness.notions import Conditions, complete_counts
 from tacit.fairness.scores import pull_back
 from tacit.numerics import Array, IntArray
 
@@ -162,11 +162,7 @@ class ErmiPenalty:
             DataError: A condition without records of some group.
         """
         check_choice("weights", weights, ["frequency", "uniform"])
-        counts = groups.counts_within(conditions.codes, len(conditions))
-        if (counts == 0).any():
-            z, r = np.argwhere(counts == 0)[0]
-            place = "" if len(conditions) == 1 else f" among records of label {conditions.names[z]!r}"
-            raise DataError(f"no record is of group {groups.names[r]!r}{place}: the notion has no say there.")
+        counts = complete_counts(groups, conditions)
         totals = counts.sum(axis=1)
         shares = totals / totals.sum() if weights == "frequency" else np.full(len(totals), 1 / len(totals))
         penalty = cls(counts / totals[:, None], shares, classes)
