@@ -28,7 +28,7 @@ _CUTS = np.array([-np.inf, *(np.arange(1, 20) / 20), np.inf])
 """Scores above a cut are of the second class: all, those above .05, .10, ..., and none."""
 _RECORDS_PER_FEATURE = 10
 """Of the rarer label; a group that has fewer is scored by the estimator of all groups alone."""
-_SPARED = 0.02
+_SPARED = 0.01
 """Share of the price of fairness that is given up for rates that hold better on new records."""
 _LEAST_CHANCE = 1e-9
 
@@ -219,7 +219,7 @@ class GroupCuts(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 def least_error_cuts(errors: Array, rates: Array, max_violation: float) -> Array:
     """Return the chances of cuts by group with the least error within a violation.
 
-    Among rules that cost at most 2 % more than the least price of the violation, it is the one that most
+    Among rules that cost at most 1 % more than the least price of the violation, it is the one that most
     often says all or nothing without a look at the score: that share of a group's rate is the same on new
     records, and the rest moves by chance.
 
