@@ -34,6 +34,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "sex": np.where(s == 1, "m", "f"),
             "town": np.array(["a", "b", "c"])[t],
             "measured": rng.standard_normal(N),
+            "id": [f"p{row}" for row in range(N)],
             "hired": np.where(x + 2 * other + rng.standard_normal(N) > 0.6, "yes", "no"),
         }
     )
@@ -45,6 +46,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "measured = {kind = 'numeric', lower = -5, upper = 5}\n"
         "town = {kind = 'categorical', categories = ['a', 'b', 'c']}\n"
         "sex = {kind = 'categorical', categories = ['f', 'm']}\n"
+        "id = {kind = 'ignore'}\n"
         "[label]\nkind = 'classes'\ncolumn = 'hired'\nclasses = ['no', 'yes']\n"
     )
     return path
@@ -160,6 +162,11 @@ def test_the_curve_is_drawn(
         (("--sensitive", "sex", "--protect", "record", "--trust", "all"), "trust must be one trust model"),
         (("--sensitive", "sex", "--protect", "record", "--clip", "auto"), "clip must be a number"),
         (("--sensitive", "measured"), "continuous"),
+        (("--sensitive", "id"), "more than 100 different values"),
+        (("--sensitive", "id", "--protect", "sensitive"), "needs its groups as a public list"),
+        (("--missing",), "missing needs a sensitive column"),
+        (("--sensitive", "sex", "--protect", "record", "--trust", "shuffle"), "with one silo"),
+        (("--sensitive", "sex", "--protect", "record", "--trust", "aggregate"), "with one silo"),
         (("--sensitive", "sex", "--dry-run"), "dry_run is not for a fair model"),
     ],
 )
@@ -174,6 +181,35 @@ def test_mistakes_are_one_line_and_leave_nothing(
     monkeypatch.chdir(tmp_path)
     assert message in refused(capsys, "train", str(table), *argv)
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ((), "sensitive needs data that has such a column"),
+        (("--data", "digits-odd-even"), "comes with no sensitive attribute"),
+    ],
+)
+def test_data_without_such_a_column_is_refused(
+    argv: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert message in refused(capsys, "train", *argv, "--sensitive", "sex")
+
+
+def test_empty_cells_are_refused_unless_they_are_declared(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    frame = pd.read_csv(table, dtype=str)
+    frame.loc[::2, "sex"] = ""
+    frame.to_csv("half.csv", index=False)
+    Path("half.columns.toml").write_text(table.with_suffix(".columns.toml").read_text())
+    asked = ("train", "half.csv", "--sensitive", "sex", "--fairness-weight", "10")
+    assert "--missing" in refused(capsys, *asked)
+    found = said(capsys, *asked, "--missing", "--name", "m")
+    assert found["violation"] < 0.5 * found["unconstrained_violation"]
+    assert found["held_out"]["unknown"] > 200
+    assert "missing = true" in Path("runs/m/job.toml").read_text()
 
 
 @pytest.mark.parametrize(

@@ -116,6 +116,7 @@ JOB_DEFAULTS: Final[dict[str, str | float | bool]] = {
     "trust": "local",
     "colluding": 0,
     "recover": False,
+    "missing": False,
     "epsilon": 2.0,
     "delta": "auto",
     "neighbours": "replace-one",

@@ -159,6 +159,14 @@ class TrainFlags:
             show_default="as the weight has it",
         ),
     ] = None
+    missing: Annotated[
+        bool | None,
+        typer.Option(
+            "--missing",
+            help="Train a fair model with records whose sensitive cell is empty, too, as --protect does in "
+            "any case.",
+        ),
+    ] = None
     protect: Annotated[
         str | None,
         typer.Option(
@@ -341,6 +349,11 @@ class TrainFlags:
         if self.option is not None:
             values["options"] = {**values.get("options", {}), **_options(self.option)}
         if "data" not in values:
+            if "sensitive" in values:
+                raise ParameterError(
+                    f"sensitive needs data that has such a column, got {values['sensitive']!r} without any: "
+                    "name tables, or --data adult."
+                )
             return JobConfig.of(tomllib.loads(DEMO.to_toml()) | values)
         job = JobConfig.of(values)
         if job.is_table and job.name is None:

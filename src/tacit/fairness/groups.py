@@ -96,7 +96,7 @@ class Groups:
         if unknown.any() and not (declared or missing):
             raise DataError(
                 f"sensitive_features has {int(unknown.sum())} records without a value; say that they are "
-                "missing (missing=True), or leave those records out."
+                "missing (missing=True, --missing), or leave those records out."
             )
         if names is None:  # declared groups are discrete, whatever stands in a cell
             for column in table.columns:

@@ -89,6 +89,11 @@ class PrivateTraining:
             ParameterError: The numbers of silos do not fit the trust model.
         """
         hides = self.trust in (TrustModel.SHUFFLE, TrustModel.AGGREGATE)
+        if hides and len(sizes) < 2:
+            raise ParameterError(
+                f"trust must not be {self.trust.value} with one silo: mixed with no other one, a message "
+                "hides nothing; say which silo holds each record (silos=, --silo-column), or trust otherwise."
+            )
         n_min = (len(sizes) if self.n_min is None else self.n_min) if hides else 0
         problem = Problem(
             smoothness=1.0,

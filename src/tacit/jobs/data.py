@@ -285,6 +285,11 @@ def _known(name: str, loaded: data.Dataset) -> str:
     other = {"sex": "gender", "gender": "sex"}.get(name)
     if other is not None and name not in loaded.sensitive and other in loaded.sensitive:
         return other
+    if not loaded.sensitive:
+        raise ParameterError(
+            f"sensitive must be left out for {loaded.name}, which comes with no sensitive attribute, got "
+            f"{name!r}; `tacit data describe NAME` says which data sets do."
+        )
     return check_choice(f"sensitive of {loaded.name}", name, loaded.sensitive)
 
 

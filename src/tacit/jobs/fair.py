@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,7 +11,6 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from tacit.data import Categorical
 from tacit.errors import DataError, ParameterError
 from tacit.fairness import (
     FairLogisticRegression,
@@ -30,6 +28,7 @@ from tacit.fairness import (
 from tacit.federation import Plan
 from tacit.jobs.config import JobConfig
 from tacit.jobs.data import JobData, load_job_data, with_description
+from tacit.jobs.fair_groups import check_named, known_groups, sensitive_frame
 from tacit.jobs.fair_model import saved_model
 from tacit.jobs.fair_result import CurvePoint, FairResult
 from tacit.jobs.ledgers import Ledgers
@@ -57,7 +56,7 @@ class FairJob:
         data: Records and silos.
 
     Raises:
-        DataError: The label is no class, the table cannot be used, or a record has no sensitive value.
+        DataError: The label is no class, the table cannot be used, or a sensitive column names no groups.
     """
 
     config: JobConfig
@@ -72,9 +71,8 @@ class FairJob:
             self.data = _with_labels(self.data)
         self._terms = JobTerms(self.config, self.data.facts)
         self._labels = np.asarray(self.data.classes, dtype=object)
-        self._sensitive = pd.DataFrame(
-            {name: pd.Series(values, dtype=object) for name, values in self.data.sensitive.items()}
-        ).replace("", None)
+        check_named(self.config, self.data)
+        self._sensitive = sensitive_frame(self.data)
 
     @property
     def ledger_part(self) -> Part | None:
@@ -191,7 +189,7 @@ class FairJob:
             budget=self.budget,
             protect=str(job.protect),
             trust=job.trust,
-            groups=self._declared_groups(),
+            groups=known_groups(self.config, self.data),
             classes=[str(one) for one in self.data.classes],
             bounds=(self.data.lower, self.data.upper) if job.protect == "record" else None,
             l2=job.l2 or _L2,
@@ -229,21 +227,6 @@ class FairJob:
             return found
         return [found[silos.index(name)] for name in self.data.silo_names]
 
-    def _declared_groups(self) -> list[Any] | None:
-        """Return the groups that public knowledge names; None where a column has no description."""
-        if self.data.public:
-            known = [sorted(set(values.tolist())) for values in self.data.sensitive.values()]
-        else:
-            tables = self.data.tables
-            described = {} if tables is None else tables.described(self.config.columns).columns
-            known = []
-            for name in self.data.sensitive:
-                column = described.get(name)
-                if not isinstance(column, Categorical):
-                    return None
-                known.append([str(one) for one in column.categories])
-        return known[0] if len(known) == 1 else list(itertools.product(*known))
-
     @property
     def _notion(self) -> str:
         """Name of the notion."""
@@ -277,6 +260,7 @@ class FairJob:
             fairness=self._notion,
             weight=weight,
             max_violation=self.config.max_violation if search else None,
+            missing=self.config.missing,
             l2=self.config.l2 or _L2,
             random_state=self.config.seed,
         )
@@ -313,10 +297,10 @@ class FairJob:
     def _held_out(self) -> tuple[Array, Array, Groups]:
         """Return the held-out records that have a label; where groups are private, some may have none."""
         X, y, sensitive = self._part(self.data.test)
-        declared = None if self.config.protect is None else self._declared_groups()
+        declared = None if self.config.protect is None else known_groups(self.config, self.data)
         if declared is not None:
             return X, y, declared_groups(sensitive, declared)
-        return X, y, Groups.of(sensitive, missing=self.config.protect is not None)
+        return X, y, Groups.of(sensitive, missing=self.config.missing)
 
     def _point(self, weight: float, model: FairLogisticRegression) -> tuple[CurvePoint, FairnessSummary]:
         """Return a point of the curve."""

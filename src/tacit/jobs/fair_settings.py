@@ -27,6 +27,8 @@ class FairSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             counts of every round move the weight, at the one price of the run, and nothing is promised.
         protect: What is private: "sensitive", the sensitive columns alone, features and labels being public;
             "record", whole records; None claims nothing.
+        missing: Whether an empty sensitive cell is a group that is not known, as it is under `protect` in any
+            case; else it is refused.
     """
 
     sensitive: str | tuple[str, ...] = ()
@@ -34,6 +36,7 @@ class FairSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     fairness_weight: float | None = None
     max_violation: float | None = None
     protect: Literal["sensitive", "record"] | None = None
+    missing: bool = False
 
     unfit: ClassVar[tuple[str, ...]] = _PLAIN + _PENALTIES
     """Settings of other trainings that a fair one does not have."""
@@ -56,8 +59,8 @@ class FairSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         """
         columns = self.sensitive_columns
         if not columns:
-            for name in ("fairness", "fairness_weight", "max_violation", "protect"):
-                if (value := getattr(self, name)) is not None:
+            for name in ("fairness", "fairness_weight", "max_violation", "protect", "missing"):
+                if (value := getattr(self, name)) not in (None, False):
                     raise ParameterError(
                         f"{name} needs a sensitive column, got {value!r} without one: --sensitive COLUMN."
                     )

@@ -44,6 +44,10 @@ def curve(
     fairness: Annotated[
         str, typer.Option(click_type=OneOf(JOB["fairness"]), help="What a classifier must not do: {names}.")
     ] = "demographic-parity",
+    missing: Annotated[
+        bool,
+        typer.Option("--missing", help="Take records whose sensitive cell is empty, too; else refuse them."),
+    ] = False,
     at: Annotated[
         str | None,
         typer.Option(help="Weights of unfairness, with commas.", show_default="0,0.1,0.3,1,3,10,30"),
@@ -69,6 +73,7 @@ def curve(
             "data": named,
             "sensitive": sensitive,
             "fairness": fairness,
+            "missing": missing,
             "test_fraction": test_fraction,
             "seed": seed,
             **{name: value for name, value in said.items() if value is not None},
