@@ -217,6 +217,8 @@ def test_empty_cells_are_refused_unless_they_are_declared(
     [
         (("--sensitive", "measured", "--prediction", "hired"), "is continuous"),
         (("--sensitive", "nobody", "--prediction", "hired"), "nobody"),
+        (("--sensitive", "sex", "--prediction", "score"), "more than 100 different values"),
+        (("--sensitive", "sex", "--prediction", "town"), "no prediction is one of its labels"),
         (
             ("--sensitive", "sex", "--prediction", "hired", "--advantaged", "maybe"),
             "advantaged must be",

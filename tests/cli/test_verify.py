@@ -145,7 +145,7 @@ def test_a_run_that_claims_nothing_says_so(tmp_path: Path, capsys: pytest.Captur
     assert main(["account", "verify", str(folder / "statement.json")]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert out.startswith("verified: 0 guarantees in ")
-    assert "released: the none model" in out
+    assert "released: the model without privacy" in out
     assert "none, without privacy: No privacy is claimed" in out
 
 

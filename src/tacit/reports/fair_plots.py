@@ -66,7 +66,7 @@ def rates_svg(fair: FairnessSummary, unconstrained: FairnessSummary | None) -> M
     """
     shown = fair.groups[:_MOST_GROUPS]
     label = list(shown[0].predicted)[-1]
-    figure = Figure(figsize=(4.5, 1.0 + 0.34 * len(shown)), layout="constrained")
+    figure = Figure(figsize=(4.5, 1.3 + 0.34 * len(shown)), layout="constrained")
     axes = figure.subplots()
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
@@ -81,11 +81,13 @@ def rates_svg(fair: FairnessSummary, unconstrained: FairnessSummary | None) -> M
     axes.plot(now, places, "o", color=_RUN, ms=7, label="this model")
     axes.set_yticks(places, [_short(one.group) for one in shown])
     axes.set_ylim(len(shown) - 0.5, -0.6)
-    axes.set_xlim(left=0)
+    axes.set_xlim(-0.02, 1.02)  # whole markers, and one scale for all runs
     axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{100 * v:.3g} %"))
     axes.set_xlabel(f"predicted {_short(label)}", color=MUTED, fontsize=FONT)
     axes.tick_params(colors=MUTED, labelsize=FONT, length=0)
-    _legend(axes)
+    legend = figure.legend(fontsize=8, frameon=False, loc="outside upper right", ncols=2)
+    for text in legend.get_texts():
+        text.set_color(MUTED)
     return svg_of(figure, f"How often {label} is predicted in each group.")
 
 
@@ -96,10 +98,13 @@ def _curve(axes: Axes, points: Sequence[CurvePoint], *, notion: str, run: tuple[
     axes.plot(*_places(best), "-o", color=_BEST, ms=5, lw=1.8, label="best")
     if rest:
         axes.plot(*_places(rest), "o", mfc="none", color=_REST, ms=5, label="beaten")
-    for point in points:
+    alike: dict[tuple[float, float], list[str]] = {}
+    for point in sorted(points, key=lambda point: point.weight):
+        alike.setdefault((point.violation, point.accuracy), []).append(f"{point.weight:g}")
+    for place, weights in alike.items():  # weights that train the same decisions stand at one place
         axes.annotate(
-            f"{point.weight:g}",
-            (point.violation, point.accuracy),
+            ", ".join(weights),
+            place,
             xytext=(5, -11),
             textcoords="offset points",
             fontsize=8,
@@ -107,6 +112,7 @@ def _curve(axes: Axes, points: Sequence[CurvePoint], *, notion: str, run: tuple[
         )
     if run is not None:
         axes.plot(*run, "*", color=_RUN, ms=13, label="this model")
+    axes.margins(0.12)  # room for the weights beside the last point
     axes.set_xlim(left=0)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:.3g}"))
     axes.set_xlabel(f"violation of {notion}; numbers are weights")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from tacit.fairness import FairnessSummary
 
 __all__ = ["audit"]
+
+_MOST_CELLS: Final = 8
+_MOST_CLASSES: Final = 100
 
 
 def audit(
@@ -59,7 +63,7 @@ def audit(
     table = _read(data, [label, prediction, *sensitive])
     groups = Groups.of(_sensitive(table, sensitive), missing=missing)
     truth, said = (_labels(table, name, data) for name in (label, prediction))
-    classes = sorted({*truth, *said})
+    classes = _classes(truth, said, label, prediction)
     for one in advantaged or ():
         check_choice("advantaged", one, classes)
     found = summarise(
@@ -110,14 +114,20 @@ def show_summary(found: FairnessSummary, *, title: str) -> None:
     if found.unknown:
         _note(f"{found.unknown:,} records of no known group are left out.")
     if found.empty:
-        _note(f"there is no record of {'; '.join(found.empty)}: no violation counts that.")
+        _note(f"there is no record of {_some(found.empty)}: no violation counts that.")
     if found.small:
-        _note(f"few records, whose rates say little: {'; '.join(found.small)}.")
+        _note(f"few records, whose rates say little: {_some(found.small)}.")
 
 
 def _note(text: str) -> None:
     """Print something to know."""
     print_line(to_error=False, label="note", text=text, colour="yellow")
+
+
+def _some(cells: Sequence[str]) -> str:
+    """Return a list that a person reads to its end; the report and --json have all of it."""
+    more = len(cells) - _MOST_CELLS
+    return "; ".join(cells[:_MOST_CELLS]) + (f"; and {more} more" if more > 0 else "")
 
 
 def _read(path: Path, names: list[str]) -> pd.DataFrame:
@@ -143,6 +153,22 @@ def _labels(table: pd.DataFrame, name: str, path: Path) -> Any:
             "have none."
         )
     return found
+
+
+def _classes(truth: Any, said: Any, label: str, prediction: str) -> list[str]:
+    """Return all classes; refuse scores, and predictions of something else."""
+    for name, cells in ((label, truth), (prediction, said)):
+        if len(set(cells)) > _MOST_CLASSES:
+            raise DataError(
+                f"column {name!r} must hold classes, and it has more than {_MOST_CLASSES} different values: "
+                "cut scores first, and name the column of predicted labels."
+            )
+    if not {*truth} & {*said}:
+        raise DataError(
+            f"column {prediction!r} must predict what {label!r} holds, and no prediction is one of its "
+            "labels: write both in the same way."
+        )
+    return sorted({*truth, *said})
 
 
 def _sensitive(table: pd.DataFrame, names: list[str]) -> pd.DataFrame:
