@@ -278,7 +278,9 @@ def test_permuting_group_codes_permutes_rows() -> None:
     np.testing.assert_allclose(
         other.optimal_dual(F, same.membership)[:, turned], penalty.optimal_dual(F, of.membership), rtol=1e-12
     )
-    assert other.value(F, same.membership) == pytest.approx(penalty.value(F, of.membership), abs=1e-14)
+    assert other.evaluate(F, F, same.membership)[0] == pytest.approx(
+        penalty.evaluate(F, F, of.membership)[0], abs=1e-14
+    )
 
 
 def test_a_class_that_is_never_predicted_does_not_blow_up() -> None:

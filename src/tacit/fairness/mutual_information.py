@@ -8,13 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.fairness.ermi import joint_tables
-from tacit.fairness.penalty import Membership
+from tacit.fairness.penalty import LEAST_SHARE, Membership
 from tacit.fairness.scores import pull_back
 from tacit.numerics import Array
 
 __all__ = ["MutualInformationPenalty"]
 
-_LEAST_SHARE = 1e-8
 _LOWEST = -10.0
 """Dual variables stay above it: that of a cell without records has no lower bound."""
 
@@ -43,8 +42,8 @@ class MutualInformationPenalty:
         """Return the mutual information of these records in nats, and n times its derivative in scores."""
         z, k = self.frequencies.shape
         p = np.moveaxis(joint_tables(probabilities, of.groups, k, of.conditions, z), 1, 2)
-        classes = np.maximum(p.sum(axis=1, keepdims=True), _LEAST_SHARE)
-        logs = np.log(np.maximum(p, _LEAST_SHARE**2) / classes / self.frequencies[:, :, None])
+        classes = np.maximum(p.sum(axis=1, keepdims=True), LEAST_SHARE)
+        logs = np.log(np.maximum(p, LEAST_SHARE**2) / classes / self.frequencies[:, :, None])
         value = float(np.sum(self.weights[:, None, None] * p * logs))
         return max(0.0, value), pull_back(probabilities, self.costs(1 + logs, of))
 
@@ -81,8 +80,7 @@ class MutualInformationDual:
 
     def climb(self, probabilities: Array, of: Membership, step: float) -> None:
         """Take a step of gradient ascent on the mean term of these records, and stay in bounds."""
-        z, k, m = self._V.shape
-        columns = [np.bincount(of.cells(k), of.factors * F, z * k) for F in probabilities.T]
-        mass = np.stack(columns, axis=1).reshape(z, k, m) / len(of)
+        z, k, _ = self._V.shape
+        mass = of.mass(probabilities, z, k)
         expected = self._penalty.frequencies[:, :, None] * mass.sum(axis=1, keepdims=True)
         self._V = np.clip(self._V + step * (mass - expected * np.exp(self._V - 1)), _LOWEST, self._highest)

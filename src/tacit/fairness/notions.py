@@ -30,11 +30,6 @@ class Fairness(StrEnum):
     EQUALIZED_ODDS = "equalized-odds"
     EQUAL_OPPORTUNITY = "equal-opportunity"
 
-    @property
-    def needs_labels(self) -> bool:
-        """Whether a violation can be told only with the true labels."""
-        return self is not Fairness.DEMOGRAPHIC_PARITY
-
     @classmethod
     def of(cls, name: Any) -> Fairness:
         """Return a notion by its name.

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Final, Protocol, Self
 
 import numpy as np
 
 from tacit.errors import check_choice
 from tacit.fairness.dual import ErmiDual
-from tacit.fairness.ermi import conditional_ermi, joint_tables
 from tacit.fairness.groups import Groups
 from tacit.fairness.notions import Conditions, complete_counts
 from tacit.fairness.scores import pull_back
 from tacit.numerics import Array, IntArray
 
-__all__ = ["Climber", "ErmiPenalty", "Membership", "Penalty", "Still"]
+__all__ = ["LEAST_SHARE", "Climber", "ErmiPenalty", "Membership", "Penalty", "Still"]
 
-_LEAST_SHARE = 1e-8
+LEAST_SHARE: Final = 1e-8
 """A class that is predicted less often counts as this often: or its dual variables would be without bound."""
 
 
@@ -49,6 +48,12 @@ class Membership:
         Records without a term are in some cell, with factor 0.
         """
         return np.asarray(np.maximum(self.conditions * groups + self.groups, 0))
+
+    def mass(self, probabilities: Array, conditions: int, groups: int) -> Array:
+        """Return the mean over records of factor times probability, by condition and group, (z, k, m)."""
+        cells, size = self.cells(groups), conditions * groups
+        columns = [np.bincount(cells, self.factors * column, size) for column in probabilities.T]
+        return np.stack(columns, axis=1).reshape(conditions, groups, -1) / len(self)
 
 
 class Climber(Protocol):
@@ -195,8 +200,11 @@ class ErmiPenalty:
         Returns:
             Shape (n, m), factors included; 0 where a record has no term.
         """
-        table = 2 * W / np.sqrt(self.frequencies)[:, :, None] - np.sum(W**2, axis=1, keepdims=True)
-        return np.asarray(table[of.conditions, of.groups] * of.factors[:, None])
+        return np.asarray(self._table(W)[of.conditions, of.groups] * of.factors[:, None])
+
+    def _table(self, W: Array) -> Array:
+        """Return the cost of each class in each condition and group, shape (z, k, m)."""
+        return np.asarray(2 * W / np.sqrt(self.frequencies)[:, :, None] - np.sum(W**2, axis=1, keepdims=True))
 
     def dual_gradient(self, W: Array, probabilities: Array, of: Membership) -> Array:
         """Return the gradient of the mean term of these records in W, shape (z, k, m).
@@ -206,39 +214,32 @@ class ErmiPenalty:
             probabilities: Of n records, shape (n, m).
             of: The same records.
         """
-        mass = self.mass(probabilities, of)
+        mass = of.mass(probabilities, *self.frequencies.shape)
         spread = mass / np.sqrt(self.frequencies)[:, :, None]
         return np.asarray(2 * (spread - W * mass.sum(axis=1, keepdims=True)))
-
-    def mass(self, probabilities: Array, of: Membership) -> Array:
-        """Return the mean over records of factor times probability, by condition and group, (z, k, m)."""
-        z, k, m = self.shape
-        cells = of.cells(k)
-        columns = [np.bincount(cells, of.factors * F, z * k) for F in probabilities.T]
-        return np.stack(columns, axis=1).reshape(z, k, m) / len(of)
 
     def optimal_dual(self, probabilities: Array, of: Membership) -> Array:
         """Return the dual variables that maximise the value on these records, shape (z, k, m).
 
         A class that is hardly ever predicted counts as predicted with a share of 1e-8.
         """
-        mass = self.mass(probabilities, of) / self.weights[:, None, None]
-        shares = np.maximum(mass.sum(axis=1, keepdims=True), _LEAST_SHARE)
-        return np.asarray(mass / shares / np.sqrt(self.frequencies)[:, :, None])
+        return self._best(of.mass(probabilities, *self.frequencies.shape))
 
-    def value(self, probabilities: Array, of: Membership) -> float:
-        """Return the (conditional) ERMI of these records, >= 0."""
-        z, k, _ = self.shape
-        tables = joint_tables(probabilities, of.groups, k, of.conditions, z)
-        return conditional_ermi(tables, self.weights)
+    def _best(self, mass: Array) -> Array:
+        """Return the same, of the mass of the records."""
+        joint = mass / self.weights[:, None, None]
+        shares = np.maximum(joint.sum(axis=1, keepdims=True), LEAST_SHARE)
+        return np.asarray(joint / shares / np.sqrt(self.frequencies)[:, :, None])
 
     def evaluate(self, scores: Array, probabilities: Array, of: Membership) -> tuple[float, Array]:  # noqa: ARG002
-        """Return the (conditional) ERMI of these records and n times its derivative in their scores.
+        """Return the (conditional) ERMI of all records and n times its derivative in their scores.
 
-        By Danskin's theorem it is that of the dual value at its maximiser.
+        It is the dual value at its maximiser; by Danskin's theorem, so is the derivative.
         """
-        W = self.optimal_dual(probabilities, of)
-        return self.value(probabilities, of), pull_back(probabilities, self.costs(W, of))
+        mass = of.mass(probabilities, *self.frequencies.shape)
+        W = self._best(mass)
+        value = float(np.sum(mass * self._table(W))) - 1
+        return max(0.0, value), pull_back(probabilities, self.costs(W, of))
 
     def climber(self) -> ErmiDual:
         """Return dual variables that climb from batch to batch."""

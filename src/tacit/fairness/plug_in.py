@@ -13,13 +13,11 @@ import numpy as np
 
 from tacit.errors import check_choice
 from tacit.fairness.ermi import joint_tables
-from tacit.fairness.penalty import Membership, Still
+from tacit.fairness.penalty import LEAST_SHARE, Membership, Still
 from tacit.fairness.scores import pull_back
 from tacit.numerics import Array
 
 __all__ = ["PlugInPenalty"]
-
-_LEAST_SHARE = 1e-8
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,7 @@ class PlugInPenalty:
 
 def _ermi(p: Array) -> tuple[float, Array]:
     """Return the ERMI of a table (m, k) and its derivative with the margins of groups held."""
-    classes, groups = np.maximum(p.sum(axis=1), _LEAST_SHARE)[:, None], p.sum(axis=0)
+    classes, groups = np.maximum(p.sum(axis=1), LEAST_SHARE)[:, None], p.sum(axis=0)
     here = groups > 0
     ratios = np.zeros_like(p)
     ratios[:, here] = p[:, here] / classes / groups[here]
@@ -80,7 +78,7 @@ def _log_ermi(p: Array) -> tuple[float, Array]:
 
 def _renyi(p: Array) -> tuple[float, Array]:
     """Return the second squared singular value of p_jr / sqrt(p_j p_r), and its derivative."""
-    classes, groups = np.maximum(p.sum(axis=1), _LEAST_SHARE), p.sum(axis=0)
+    classes, groups = np.maximum(p.sum(axis=1), LEAST_SHARE), p.sum(axis=0)
     weights = np.zeros_like(groups)
     weights[groups > 0] = groups[groups > 0] ** -0.5
     left, singular, right = np.linalg.svd(p / np.sqrt(classes)[:, None] * weights, full_matrices=False)
