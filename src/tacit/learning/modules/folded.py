@@ -49,17 +49,27 @@ class Folded:
             return torch.cat([squares(rows) for _, rows in self._slices()])
         return torch.cat([self._ghosts(part) for part in self._parts(self._positions**2 * self._groups)])
 
-    def summed(self, factors: Any, segments: Sequence[Segment], *, exact: bool) -> Iterator[Any]:
-        """Yield the sum of rows times factors for each segment."""
-        if exact or not self._ghost:
-            yield from self._added_rows(factors, segments, exact=exact)
+    def add(self, totals: Any, factors: Any, segments: Sequence[Segment]) -> None:
+        """Add rows times factors to totals of silos."""
+        plain = self.calls[0].plain
+        if totals.dtype == torch.float64 or not self._ghost:
+            found = torch.zeros_like(totals)
+            for part, rows in self._slices():
+                cut = [(silo, _within(one, part)) for silo, one in segments]
+                weighted(found, rows, factors[part], cut)
+            totals += plain(found)
             return
         calls = [call.scaled(factors) for call in self.calls]
-        for _, part in segments:
-            yield sum(_folded(call, part) for call in calls)
+        for silo, part in segments:
+            for call in calls:
+                totals[silo] += plain(_folded(call, part))
 
     def rows(self, part: slice) -> Any:
         """Return the rows."""
+        return self.calls[0].plain(self._formed(part))
+
+    def _formed(self, part: slice) -> Any:
+        """Return the rows in the order of the calls."""
         rows: Any = None
         for call in sorted(self.calls, key=lambda one: not isinstance(one, Scattered)):
             rows = call.added(rows, part)
@@ -114,7 +124,7 @@ class Folded:
     def _kept(self) -> list[tuple[slice, Any]] | None:
         """All rows, if there are few; else they are made anew whenever they are asked for."""
         parts = list(self._parts(self._size))
-        return [(parts[0], self.rows(parts[0]))] if len(parts) == 1 else None
+        return [(parts[0], self._formed(parts[0]))] if len(parts) == 1 else None
 
     def _slices(self) -> Iterator[tuple[slice, Any]]:
         """Yield all rows, few at once."""
@@ -122,17 +132,7 @@ class Folded:
             yield from self._kept
         else:
             for part in self._parts(self._size):
-                yield part, self.rows(part)
-
-    def _added_rows(self, factors: Any, segments: Sequence[Segment], *, exact: bool) -> Iterator[Any]:
-        """Yield sums of rows that are formed."""
-        totals = [0.0] * len(segments)
-        for part, rows in self._slices():
-            dtype = torch.float64 if exact else rows.dtype
-            cut = [_within(one, part) for _, one in segments]
-            found = weighted(rows, factors[part].to(dtype), [(0, one) for one in cut])
-            totals = [total + one for total, one in zip(totals, found, strict=True)]
-        yield from totals
+                yield part, self._formed(part)
 
     def _ghosts(self, part: slice) -> Any:
         """Return squared norms as sums over pairs of positions, shape (n,), float64."""
@@ -164,7 +164,7 @@ def combined(parts: Sequence[Any]) -> ParameterRows:
                 return only
             if only.positions == 1:
                 left, right = only.factors(slice(None))
-                return Product(left[:, :, 0], right[:, :, 0])
+                return Product(left[:, :, 0], only.plain(right[:, :, 0].flatten(1)).view_as(right[:, :, 0]))
         if all(isinstance(part, Scattered) for part in parts):
             ids, slopes = (torch.cat([getattr(one, name) for one in parts], 1) for name in ("ids", "slopes"))
             return Scattered(ids, slopes, parts[0].size)
@@ -235,9 +235,9 @@ def _gram(left: Any, other: Any) -> Any:
 def _folded(call: Any, part: slice) -> Any:
     """Return the sum over records and positions at once, shape (size,)."""
     if isinstance(call, Scattered):
-        ones = torch.ones(len(call.ids), dtype=call.slopes.dtype, device=call.slopes.device)
-        (total,) = call.summed(ones, [(0, part)], exact=False)
-        return total
+        total = torch.zeros(1, *call.sides, dtype=call.slopes.dtype, device=call.slopes.device).flatten(1)
+        call.add(total, torch.ones(len(call.ids), device=total.device), [(0, part)])
+        return total[0]
     left, right = call.factors(part)
     if left.shape[1] == 1:
         return (left.flatten(0, 2).T @ right.flatten(0, 2)).flatten()

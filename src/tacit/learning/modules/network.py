@@ -15,7 +15,7 @@ from torch.func import functional_call, grad, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tacit.learning.modules.folded import combined
-from tacit.learning.modules.parts import Dense, Outer, ParameterRows, Scattered
+from tacit.learning.modules.parts import SINGLE_SLACK, Dense, Outer, ParameterRows, Product, Scattered
 from tacit.numerics import Array
 
 __all__ = ["Network", "tensor_of"]
@@ -67,15 +67,22 @@ class Network:
             if autocast
             else contextlib.nullcontext
         )
+        self.slack = SINGLE_SLACK if self.dtype == torch.float32 else 0.0
+        self._last = len(shape) == 3 and self.device.type == "cpu"
+        if self._last:
+            module.to(memory_format=torch.channels_last)
         self._names = {id(one): name for name, one in self.named.items()}
         self._calls: list[tuple[Any, Any, Any]] | None = None
         self.known: set[str] = set()
+        self._pairs: dict[str, str] = {}
+        self._held: Any = None
         for layer in module.modules():
             if _known(layer):
                 own = {self._names[id(p)] for p in layer.parameters(recurse=False) if id(p) in self._names}
                 if own:
                     layer.register_forward_hook(self._note)
                     self.known |= own
+                    self._pair(layer)
         self.by_vmap = True
 
     @property
@@ -106,9 +113,22 @@ class Network:
         return torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=False)
 
     def records(self, X: Array) -> Any:
-        """Return records as the module takes them, shape (n, *shape)."""
+        """Return records as the module takes them, shape (n, *shape), in memory that the next ones take."""
         dtype = torch.int64 if self.tokens else self.dtype
-        return tensor_of(X, dtype, self.device).reshape(len(X), *self.shape)
+        if self._held is None or len(self._held) != len(X):
+            self._held = torch.empty(np.shape(X), dtype=dtype)
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.copyto(self._held.numpy(), X, casting="unsafe")
+        found = self._held.to(self.device).reshape(len(X), *self.shape)
+        # Pooling is several times as fast so, and patches are copied in longer runs.
+        return found.contiguous(memory_format=torch.channels_last) if self._last else found
+
+    def place(self, name: str, part: ParameterRows) -> slice:
+        """Return where the rows of a parameter are, and those of its bias, if they are with them."""
+        where = self.places[name]
+        if isinstance(part, Product) and part.biased:
+            return slice(where.start, self.places[self._pairs[name]].stop)
+        return where
 
     def predictions(self, records: Any) -> Any:
         """Return what the module says, in the dtype of its parameters."""
@@ -121,12 +141,15 @@ class Network:
         copied.load_state_dict(self.module.state_dict())
         return copied
 
-    def back(self, records: Any, slopes_of: Callable[[Any], Any]) -> dict[str, ParameterRows]:
+    def back(
+        self, records: Any, slopes_of: Callable[[Any], Any], *, together: bool = False
+    ) -> dict[str, ParameterRows]:
         """Return the rows of each parameter.
 
         Args:
             records: Shape (n, *shape).
             slopes_of: The derivatives of the losses in predictions.
+            together: Whether those of a bias may be with those of its weight, which are just before.
         """
         predictions, calls = self.called(records)
         slopes = slopes_of(predictions.detach())
@@ -138,6 +161,16 @@ class Network:
                 if back is not None:
                     self._add(found, layer, inputs, back.to(self.dtype))
         parts: dict[str, ParameterRows] = {name: combined(each) for name, each in found.items()}
+        if together:
+            for name, bias in self._pairs.items():
+                weight = parts.get(name)
+                if (
+                    isinstance(weight, Product)
+                    and bias in parts
+                    and len(found[name]) == len(found[bias]) == 1
+                ):
+                    parts[name] = Product(weight.left, weight.right, biased=True)
+                    del parts[bias]
         parts.update(self._by_record(records, slopes))
         return parts
 
@@ -160,6 +193,13 @@ class Network:
             name: torch.zeros_like(one) if back is None else back
             for (name, one), back in zip(self.named.items(), found, strict=True)
         }
+
+    def _pair(self, layer: Any) -> None:
+        """Remember a linear layer whose bias comes right after its weight."""
+        if isinstance(layer, nn.Linear) and layer.bias is not None:
+            weight, bias = (self._names.get(id(one), "") for one in (layer.weight, layer.bias))
+            if weight and bias and self.places[weight].stop == self.places[bias].start:
+                self._pairs[weight] = bias
 
     def _note(self, layer: Any, inputs: tuple[Any, ...], output: Any) -> None:
         """Keep what a layer is told, and where its derivatives will be."""

@@ -20,7 +20,7 @@ __all__ = ["ModuleObjective", "torch_objective"]
 _NUMBERS = 2**24
 """Numbers that layers keep of a chunk of records, about."""
 
-_CHUNK = 128
+_CHUNK = 256
 """Records of a chunk at most, where nothing else is asked for."""
 
 _ONE_AT_A_TIME = threading.RLock()
@@ -91,6 +91,7 @@ class ModuleObjective:
         self._wanted = min(_CHUNK, max(1, _NUMBERS // max(numbers, 1))) if chunk is None else chunk
         self._start = self._network.flat()
         self._chunks: dict[int, int] = {}
+        self._held: Any = None
 
     @property
     def chunk(self) -> int:
@@ -125,11 +126,11 @@ class ModuleObjective:
 
         A row is the same to the last bit wherever its record stands and however many others there are.
         """
-        rows = np.empty((len(records), self.size), dtype=self._floats)
+        rows = np.zeros((len(records), self.size), dtype=self._floats)
         for part, (parts,) in self._passes(records, [w]):
             n = part.stop - part.start
-            for name, where in self._network.places.items():
-                rows[part, where] = parts[name].rows(slice(0, n)).cpu().numpy() if name in parts else 0
+            for name, one in parts.items():
+                rows[part, self._network.place(name, one)] = one.rows(slice(0, n)).cpu().numpy()
         return rows
 
     def clipped_sum(
@@ -237,10 +238,10 @@ class ModuleObjective:
                 for w in points:
                     if start == 0 or len(points) > 1:
                         self._network.load(self._point(w))
-                    found.append(self._back(X, y))
+                    found.append(self._back(X, y, together=len(points) == 1))
                 yield part, found
 
-    def _back(self, X: Array, y: Array) -> dict[str, Any]:
+    def _back(self, X: Array, y: Array, *, together: bool = False) -> dict[str, Any]:
         """Return what a full chunk of records adds to each parameter."""
         bad = None
         if self.tokens is not None:
@@ -253,13 +254,13 @@ class ModuleObjective:
                 found[self._torch.as_tensor(bad, device=found.device)] = 0
             return found
 
-        return self._network.back(self._network.records(X), slopes)
+        return self._network.back(self._network.records(X), slopes, together=together)
 
     def _factors(self, parts: Mapping[str, Any], radius: float, *, exact: bool) -> Any:
         """Return what rows are to be multiplied with, shape (chunk,); 0 for what is not finite."""
         squares = sum(part.squared(exact=exact) for part in parts.values())
         # In whatever order squares were added up.
-        inside = radius * (1 - (self.size + 64) * 2.0**-53)
+        inside = radius * (1 - (self.size + 64) * 2.0**-53 - self._network.slack)
         with np.errstate(over="ignore", invalid="ignore"):
             sizes = np.sqrt(np.broadcast_to(np.asarray(squares.cpu().numpy()), (self.chunk,)))
             ones = np.ones(len(sizes), dtype=np.float64 if exact else self._floats)
@@ -270,11 +271,19 @@ class ModuleObjective:
         self, totals: Any, parts: Mapping[str, Any], factors: Any, segments: Sequence[Any], *, exact: bool
     ) -> None:
         """Add sums of rows times factors to the totals, shape (silos, size)."""
-        for name, where in self._network.places.items():
-            if name in parts:
-                found = parts[name].summed(factors, segments, exact=exact)
-                for (silo, _), one in zip(segments, found, strict=True):
-                    totals[silo, where] += one
+        # Without a copy of it, single precision is added up in memory that is there already.
+        own = totals if exact or totals.dtype == self._network.dtype else self._space(len(totals))
+        for name, part in parts.items():
+            part.add(own[:, self._network.place(name, part)], factors, segments)
+        if own is not totals:
+            totals += own
+
+    def _space(self, silos: int) -> Any:
+        """Return zeros in the dtype of the parameters, shape (silos, size), for one chunk."""
+        if self._held is None or len(self._held) != silos:
+            zeros = self._torch.zeros
+            self._held = zeros(silos, self.size, dtype=self._network.dtype, device=self._network.device)
+        return self._held.zero_()
 
     def _alike(self, chunk: int) -> bool:
         """Whether equal records have equal gradients to the last bit, wherever in a chunk they stand."""

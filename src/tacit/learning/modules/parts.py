@@ -8,7 +8,7 @@ add up all positions of all records in one product.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -17,6 +17,7 @@ import torch
 from torch.nn import functional
 
 __all__ = [
+    "SINGLE_SLACK",
     "Dense",
     "Outer",
     "ParameterRows",
@@ -29,6 +30,12 @@ __all__ = [
     "without_bad",
 ]
 
+_BLOCK = 16
+_FEWEST = 512
+
+SINGLE_SLACK = 5e-7
+"""Relative error of a norm by `squares`, in single precision."""
+
 Segment = tuple[int, slice]
 """A silo, and where its records are in a chunk."""
 
@@ -40,13 +47,13 @@ class ParameterRows(Protocol):
         """Return the squared norm of each row, shape (n,), float64; never less than it is."""
         ...
 
-    def summed(self, factors: Any, segments: Sequence[Segment], *, exact: bool) -> Iterator[Any]:
-        """Yield the sum of rows times factors for each segment, shape (size,).
+    def add(self, totals: Any, factors: Any, segments: Sequence[Segment]) -> None:
+        """Add rows times factors, segment by segment, to totals of silos.
 
         Args:
+            totals: Shape (silos, size). In float64, rows are added up as the module says; else as they are.
             factors: Shape (n,), float64; where one is 0, its row may hold what is not finite.
-            segments: Of which records.
-            exact: In float64, as the module says; else in the dtype of the rows.
+            segments: Which records are whose.
         """
         ...
 
@@ -60,17 +67,29 @@ class ParameterRows(Protocol):
 
 
 def times(values: Any, factors: Any) -> Any:
-    """Return values times their record's factor; 0 where that is 0, and below the normal numbers."""
-    shaped = factors.to(values.dtype).reshape(-1, *[1] * (values.ndim - 1))
-    scaled = values * shaped
-    return scaled.masked_fill_(
-        (shaped == 0) | (scaled.abs() < torch.finfo(scaled.dtype).tiny), 0
-    )  # an infinity times zero is none, and small numbers are rounded coarsely
+    """Return values times their record's factor; 0 for bad records, and below the normal numbers."""
+    scaled = values * factors.to(values.dtype).reshape(-1, *[1] * (values.ndim - 1))
+    # An infinity times zero is NaN, which fails the comparison; small numbers are rounded coarsely.
+    return torch.where(scaled.abs() >= torch.finfo(scaled.dtype).tiny, scaled, 0)
 
 
 def squares(values: Any) -> Any:
-    """Return the squared norm of each record's numbers, shape (n,), float64."""
-    return torch.linalg.vector_norm(values.flatten(1), dim=1, dtype=torch.float64) ** 2
+    """Return the squared norm of each record's numbers, shape (n,), float64.
+
+    In single precision that is of products in blocks of 16, to 16 roundings (`SINGLE_SLACK`), and products
+    that underflow count as the smallest normal number.
+    """
+    flat = values.flatten(1)
+    n, size = flat.shape
+    if flat.dtype != torch.float32 or size % _BLOCK or size < _FEWEST:
+        return torch.linalg.vector_norm(flat.double(), dim=1) ** 2
+    blocks = flat.reshape(-1, 1, _BLOCK)
+    found = torch.bmm(blocks, blocks.transpose(1, 2)).view(n, -1).sum(1, dtype=torch.float64)
+    found += size * 2.0**-126
+    odd = ~(found < torch.inf)
+    if bool(odd.any()):
+        found[odd] = torch.linalg.vector_norm(flat[odd].double(), dim=1) ** 2
+    return found
 
 
 @dataclass
@@ -87,10 +106,9 @@ class Dense:
         """Return the squared norm of each row."""
         return squares(self.values)
 
-    def summed(self, factors: Any, segments: Sequence[Segment], *, exact: bool) -> Iterator[Any]:
-        """Yield the sum of rows times factors for each segment."""
-        dtype = torch.float64 if exact else self.values.dtype
-        yield from weighted(self.values.to(dtype), factors.to(dtype), segments)
+    def add(self, totals: Any, factors: Any, segments: Sequence[Segment]) -> None:
+        """Add rows times factors to totals of silos."""
+        weighted(totals, self.values, factors, segments)
 
     def rows(self, part: slice) -> Any:
         """Return the rows."""
@@ -108,33 +126,39 @@ class Product:
     Attributes:
         left: Derivatives in what the layer says, shape (n, groups, p).
         right: What it is told, shape (n, groups, d).
+        biased: Whether the derivatives themselves, which are the rows of a bias, come after.
     """
 
     left: Any
     right: Any
+    biased: bool = False
 
     def squared(self, *, exact: bool) -> Any:  # noqa: ARG002
         """Return the squared norm of each row."""
-        sizes = [
-            torch.linalg.vector_norm(each, dim=2, dtype=torch.float64) for each in (self.left, self.right)
-        ]
-        return ((sizes[0] * sizes[1]) ** 2).sum(1)
+        left, right = (
+            torch.linalg.vector_norm(each.double(), dim=2) ** 2 for each in (self.left, self.right)
+        )
+        return (left * (right + 1 if self.biased else right)).sum(1)
 
-    def summed(self, factors: Any, segments: Sequence[Segment], *, exact: bool) -> Iterator[Any]:
-        """Yield the sum of rows times factors for each segment."""
-        left, right = self.left, self.right
-        if exact:
-            left, right = left.double(), right.double()
+    def add(self, totals: Any, factors: Any, segments: Sequence[Segment]) -> None:
+        """Add rows times factors to totals of silos."""
+        left, right = self.left.to(totals.dtype), self.right.to(totals.dtype)
         left, right = times(left, factors), without_bad(right, factors)
-        for _, part in segments:
-            if left.shape[1] == 1:  # a plain matrix product is the fastest
-                yield (left[part, 0].T @ right[part, 0]).flatten()
+        groups, p = left.shape[1:]
+        size = groups * p * right.shape[2]
+        for silo, part in segments:
+            own = totals[silo, :size].view(groups, p, -1)
+            if groups == 1:  # a plain matrix product is the fastest
+                own[0].addmm_(left[part, 0].T, right[part, 0])
             else:
-                yield torch.einsum("ngp,ngd->gpd", left[part], right[part]).flatten()
+                own += torch.einsum("ngp,ngd->gpd", left[part], right[part])
+            if self.biased:
+                totals[silo, size:] += left[part].sum(0).flatten()
 
     def rows(self, part: slice) -> Any:
         """Return the rows."""
-        return (self.left[part, :, :, None] * self.right[part, :, None, :]).flatten(1)
+        rows = (self.left[part, :, :, None] * self.right[part, :, None, :]).flatten(1)
+        return torch.cat([rows, self.left[part].flatten(1)], 1) if self.biased else rows
 
     def scaled(self, factors: Any) -> Product:
         """Return the rows times factors."""
@@ -163,6 +187,10 @@ class Product:
     def factors(self, part: slice) -> tuple[Any, Any]:
         """Return both factors, of shape (n, groups, 1, p or d)."""
         return self.left[part, :, None], self.right[part, :, None]
+
+    def plain(self, rows: Any) -> Any:
+        """Return rows as they are."""
+        return rows
 
     def added(self, rows: Any, part: slice) -> Any:
         """Return rows, shape (n, groups, p, d), plus these; None is zero."""
@@ -201,7 +229,7 @@ class Outer:
         return int(self.slopes[:1].numel()) // int(self.layer.weight.shape[0])
 
     def factors(self, part: slice) -> tuple[Any, Any]:
-        """Return both factors, of shape (n, groups, positions, p or d)."""
+        """Return both factors, of shape (n, groups, positions, p or d); see `plain` for their order."""
         inputs, slopes, (p, d), groups = self.inputs[part], self.slopes[part], self.sides, self.groups
         n, layer = len(slopes), self.layer
         if isinstance(layer, torch.nn.Linear):
@@ -210,13 +238,37 @@ class Outer:
         padded = functional.pad(inputs, layer._reversed_padding_repeated_twice, mode=mode)
         kernel, dilation, stride = layer.kernel_size, layer.dilation, layer.stride
         if padded.ndim == 3:
-            padded = padded[:, :, None]
+            padded, slopes = padded[:, :, None], slopes[:, :, None]
             kernel, dilation, stride = ((1, *one) for one in (kernel, dilation, stride))
-        patches = functional.unfold(padded, kernel, dilation=dilation, stride=stride)
-        return (
-            slopes.reshape(n, groups, p, -1).transpose(2, 3),
-            patches.reshape(n, groups, d, -1).transpose(2, 3),
+        # A view of all patches, channels last, copied into the order of a matrix product.
+        padded = padded.permute(0, 2, 3, 1).contiguous()
+        wide, (high, across) = padded.shape[3] // groups, slopes.shape[2:]
+        of_n, of_row, of_column, _ = padded.stride()
+        patches = padded.as_strided(
+            (n, groups, high, across, *kernel, wide),
+            (
+                of_n,
+                wide,
+                of_row * stride[0],
+                of_column * stride[1],
+                of_row * dilation[0],
+                of_column * dilation[1],
+                1,
+            ),
         )
+        slopes = slopes.permute(0, 2, 3, 1).reshape(n, -1, groups, p).transpose(1, 2)
+        return slopes, patches.reshape(n, groups, high * across, d)
+
+    def plain(self, rows: Any) -> Any:
+        """Return rows of what `factors` gives, shape (..., groups * p * d), in the order of the weight.
+
+        Patches have their channels last, and weights in the middle.
+        """
+        if isinstance(self.layer, torch.nn.Linear):
+            return rows
+        kernel = self.layer.kernel_size
+        wide = rows.reshape(*rows.shape[:-1], -1, *kernel, self.layer.in_channels // self.groups)
+        return wide.movedim(-1, -1 - len(kernel)).reshape(rows.shape)
 
     def added(self, rows: Any, part: slice) -> Any:
         """Return rows, shape (n, groups, p, d), plus those of this call; None is zero."""
@@ -269,16 +321,20 @@ class Scattered:
         """Return the squared norm of each row."""
         return squares(self._each)
 
-    def summed(self, factors: Any, segments: Sequence[Segment], *, exact: bool) -> Iterator[Any]:
-        """Yield the sum of rows times factors for each segment."""
-        slopes = times(self._each.double() if exact else self._each, factors)
-        for _, part in segments:
-            total = torch.zeros(self.sides, dtype=slopes.dtype, device=slopes.device)
-            yield total.index_add_(0, self.ids[part].flatten(), slopes[part].flatten(0, 1)).flatten()
+    def add(self, totals: Any, factors: Any, segments: Sequence[Segment]) -> None:
+        """Add rows times factors to totals of silos."""
+        slopes = times(self._each.to(totals.dtype), factors)
+        for silo, part in segments:
+            own = totals[silo].view(self.sides)
+            own.index_add_(0, self.ids[part].flatten(), slopes[part].flatten(0, 1))
 
     def rows(self, part: slice) -> Any:
         """Return the rows."""
         return self.added(None, part).flatten(1)
+
+    def plain(self, rows: Any) -> Any:
+        """Return rows as they are."""
+        return rows
 
     def added(self, rows: Any, part: slice) -> Any:
         """Return rows, shape (n, 1, size, d), plus those of this call; None is zero."""
@@ -295,12 +351,13 @@ class Scattered:
 
 def without_bad(values: Any, factors: Any) -> Any:
     """Return values with zeros where a record's factor is 0: they may be infinite."""
-    bad = factors == 0
-    return values.masked_fill(bad.reshape(-1, *[1] * (values.ndim - 1)), 0) if bool(bad.any()) else values
+    if bool(factors.all()):
+        return values
+    return values.masked_fill((factors == 0).reshape(-1, *[1] * (values.ndim - 1)), 0)
 
 
-def weighted(rows: Any, factors: Any, segments: Sequence[Segment]) -> Iterator[Any]:
-    """Yield the sum of rows times factors for each segment, in the dtype of the factors."""
-    rows = without_bad(rows, factors).to(factors.dtype)
-    for _, part in segments:
-        yield factors[part] @ rows[part]
+def weighted(totals: Any, rows: Any, factors: Any, segments: Sequence[Segment]) -> None:
+    """Add rows times factors to totals of silos, in their dtype."""
+    rows, factors = without_bad(rows, factors).to(totals.dtype), factors.to(totals.dtype)
+    for silo, part in segments:
+        totals[silo] += factors[part] @ rows[part]

@@ -77,11 +77,11 @@ class LossSlopes:
 
     def _labels(self, y: Array, said: Any) -> tuple[Any, Any]:
         """Return labels as the loss takes them, and which are none of its classes."""
-        values = tensor_of(y, torch.float64, said.device)
         if self._dtype != torch.int64:
-            return values.to(self._dtype), None
-        bad = ~((values >= 0) & (values < self.outputs) & (values == values.floor()))
-        return values.masked_fill(bad, 0).to(torch.int64), bad
+            return tensor_of(y, self._dtype, said.device), None
+        good = (y >= 0) & (y < self.outputs) & (np.floor(y) == y)
+        bad = None if good.all() else tensor_of(~good, torch.bool, said.device)
+        return tensor_of(np.where(good, y, 0), torch.int64, said.device), bad
 
     def _check_outputs(self, predictions: Any) -> None:
         """Refuse predictions that a loss of ours is not of."""
