@@ -102,20 +102,20 @@ class Groups:
             for column in table.columns:
                 _check_discrete(column, table[column], alone=table.shape[1] == 1)
         rows = table[~unknown]
-        found = (
-            [_plain(value) for value in rows.iloc[:, 0]]
-            if table.shape[1] == 1
-            else [tuple(_plain(value) for value in row) for row in rows.itertuples(index=False, name=None)]
-        )
         try:
-            occurring = set(found)
+            combinations, firsts = _combinations(rows)
         except TypeError:  # lists, such as rows of unequal lengths
             raise DataError("sensitive_features must hold texts or whole numbers.") from None
-        wanted = _sorted(occurring) if names is None else _declared(names, table.shape[1])
+        one = table.shape[1] == 1
+        found = [
+            _plain(row[0]) if one else tuple(_plain(value) for value in row)
+            for row in rows.iloc[firsts].itertuples(index=False, name=None)
+        ]
+        wanted = _sorted(set(found)) if names is None else _declared(names, table.shape[1])
         places = {name: place for place, name in enumerate(wanted)}
         codes = np.full(len(table), -1, dtype=np.int64)
         try:
-            codes[~unknown] = [places[name] for name in found]
+            codes[~unknown] = np.array([places[name] for name in found], dtype=np.int64)[combinations]
         except KeyError:
             raise DataError("sensitive_features has a value that is not among the declared groups.") from None
         return cls(codes, tuple(wanted))
@@ -154,6 +154,18 @@ def _as_frame(sensitive: Any) -> pd.DataFrame:
     if table.shape[0] == 0 or table.shape[1] == 0:
         raise DataError(f"sensitive_features must have records and columns, got shape {table.shape}.")
     return table
+
+
+def _combinations(rows: pd.DataFrame) -> tuple[IntArray, IntArray]:
+    """Return which combination of values each row has, in order of appearance, and the first row of each.
+
+    Column by column, so that codes stay below the number of rows times that of a column's values.
+    """
+    codes = np.zeros(len(rows), dtype=np.int64)
+    for _, column in rows.items():
+        values, different = pd.factorize(column)
+        codes = pd.factorize(codes * len(different) + values)[0]
+    return codes, np.unique(codes, return_index=True)[1]
 
 
 def _check_discrete(column: Any, values: pd.Series, *, alone: bool) -> None:

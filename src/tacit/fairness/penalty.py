@@ -200,7 +200,10 @@ class ErmiPenalty:
         Returns:
             Shape (n, m), factors included; 0 where a record has no term.
         """
-        return np.asarray(self._table(W)[of.conditions, of.groups] * of.factors[:, None])
+        table = self._table(W).reshape(-1, self.classes)
+        each = np.take(table, of.cells(len(self.frequencies[0])), axis=0)
+        each *= of.factors[:, None]
+        return each
 
     def _table(self, W: Array) -> Array:
         """Return the cost of each class in each condition and group, shape (z, k, m)."""

@@ -108,7 +108,8 @@ def cross_entropy(scores: Array, y: IntArray) -> Array:
     """
     if scores.shape[1] == 2:
         margins = scores[:, 1] - scores[:, 0]
-        return np.asarray(np.logaddexp(0.0, np.where(y == 1, -margins, margins)))
+        against = (1 - 2 * y) * margins
+        return np.asarray(np.maximum(against, 0.0) + np.log1p(np.exp(-np.abs(against))))
     logs = log_softmax(scores, axis=1)
     return np.asarray(-logs[np.arange(len(y)), y])
 
