@@ -195,6 +195,23 @@ def test_progress_counts_steps() -> None:
     assert said == [(t + 1, 9) for t in range(9)]
 
 
+def test_only_steps_behind_the_warm_up_are_averaged() -> None:
+    of = problem()
+    last, mean = (
+        fermi(
+            of,
+            steps=STEPS,
+            batch_size=30,
+            epochs=1,
+            warmup=2,
+            tail=tail,
+            rng=np.random.default_rng(0),
+        ).theta
+        for tail in (0.0, 0.5)
+    )
+    np.testing.assert_allclose(mean, last, rtol=1e-12)  # one of two steps, and none of the four before
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

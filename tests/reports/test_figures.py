@@ -16,6 +16,14 @@ from matplotlib.image import imread
 from matplotlib.legend import Legend
 
 from tacit.reports import draw_lines
+from tacit.reports.drawing import ticks
+
+
+def test_ticks_tell_close_shares_apart() -> None:
+    beside = ticks(percent=True)
+    assert [beside(share, 0) for share in (0.8512, 0.8514, 0.07, 0.1 + 0.2)] == [
+        "85.12 %", "85.14 %", "7 %", "30 %",
+    ]  # fmt: skip
 
 
 def test_every_line_is_drawn(tmp_path: Path) -> None:

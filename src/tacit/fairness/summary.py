@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +11,9 @@ import numpy as np
 from tacit.errors import DataError
 from tacit.fairness.ermi import ermi_bounds, joint_table
 from tacit.fairness.groups import Groups, group_text
-from tacit.fairness.metrics import group_rates
+from tacit.fairness.metrics import GroupRates, group_rates
 from tacit.fairness.notions import Fairness
+from tacit.numerics import Array
 
 __all__ = ["FairnessSummary", "GroupSummary", "ViolationSummary", "summarise"]
 
@@ -139,21 +140,7 @@ def summarise(
         records=int(known.sum()),
         unknown=int((~known).sum()),
         accuracy=float(right[known].mean()),
-        groups=tuple(
-            GroupSummary(
-                group=group_text(name),
-                records=int(parity.counts[0, r]),
-                accuracy=float(right[groups.codes == r].mean()),
-                predicted=_shares(parity.classes, parity.rates[0, :, r]),
-                predicted_if={
-                    str(label): _shares(odds.classes, odds.rates[z, :, r])
-                    for z, label in enumerate(odds.conditions)
-                    if odds.counts[z, r]
-                },
-            )
-            for r, name in enumerate(groups.names)
-            if parity.counts[0, r]
-        ),
+        groups=tuple(_group_summaries(groups, right, parity, odds)),
         violations={
             notion.value: ViolationSummary(gap=rates.gap(), linf=rates.linf(), mean_gap=rates.gap("mean"))
             for notion, rates in found.items()
@@ -164,6 +151,23 @@ def summarise(
         empty=tuple(f"label {label}, group {group_text(name)}" for label, name in odds.empty),
         small=tuple(f"label {label}, group {group_text(name)}" for label, name in odds.small(min_count)),
     )
+
+
+def _group_summaries(
+    groups: Groups, right: Array, parity: GroupRates, odds: GroupRates
+) -> Iterator[GroupSummary]:
+    """Yield how each group that occurs is treated."""
+    for r in np.flatnonzero(parity.counts[0]):
+        yield GroupSummary(
+            group=group_text(groups.names[r]),
+            records=int(parity.counts[0, r]),
+            accuracy=float(right[groups.codes == r].mean()),
+            predicted=_shares(parity.classes, parity.rates[0, :, r]),
+            predicted_if={
+                str(odds.conditions[z]): _shares(odds.classes, odds.rates[z, :, r])
+                for z in np.flatnonzero(odds.counts[:, r])
+            },
+        )
 
 
 def _two(truth: Any, said: Any, classes: Sequence[Any] | None) -> bool:

@@ -24,6 +24,7 @@ __all__ = [
     "house_figure",
     "label_ends",
     "svg_of",
+    "ticks",
 ]
 
 # Stand-ins that become CSS variables of the page, so that one drawing serves light, dark and print.
@@ -61,8 +62,13 @@ def house_figure(*, percent: bool) -> tuple[Figure, Axes]:
     axes.tick_params(axis="x", length=3)
     axes.xaxis.label.set(color=MUTED, fontsize=FONT)
     axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{100 * v:.3g} %" if percent else f"{v:,.4g}"))
+    axes.yaxis.set_major_formatter(ticks(percent=percent))
     return figure, axes
+
+
+def ticks(*, percent: bool) -> FuncFormatter:
+    """Return how numbers stand beside an axis; shares with the digits that tell close ones apart."""
+    return FuncFormatter(lambda v, _: f"{100 * v:.6g} %" if percent else f"{v:,.4g}")
 
 
 def draw_line(axes: Axes, trust: str, points: Sequence[tuple[float, float]], *, markers: bool) -> None:

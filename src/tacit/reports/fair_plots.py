@@ -13,7 +13,7 @@ from matplotlib.ticker import FuncFormatter
 
 from tacit.fairness import FairnessSummary
 from tacit.jobs import CurvePoint
-from tacit.reports.drawing import FONT, MUTED, SERIES, house_figure, svg_of
+from tacit.reports.drawing import FONT, MUTED, SERIES, house_figure, svg_of, ticks
 
 __all__ = ["curve_svg", "draw_curve", "rates_svg"]
 
@@ -82,7 +82,7 @@ def rates_svg(fair: FairnessSummary, unconstrained: FairnessSummary | None) -> M
     axes.set_yticks(places, [_short(one.group) for one in shown])
     axes.set_ylim(len(shown) - 0.5, -0.6)
     axes.set_xlim(-0.02, 1.02)  # whole markers, and one scale for all runs
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{100 * v:.3g} %"))
+    axes.xaxis.set_major_formatter(ticks(percent=True))
     axes.set_xlabel(f"predicted {_short(label)}", color=MUTED, fontsize=FONT)
     axes.tick_params(colors=MUTED, labelsize=FONT, length=0)
     legend = figure.legend(fontsize=8, frameon=False, loc="outside upper right", ncols=2)
@@ -114,7 +114,7 @@ def _curve(axes: Axes, points: Sequence[CurvePoint], *, notion: str, run: tuple[
         axes.plot(*run, "*", color=_RUN, ms=13, label="this model")
     axes.margins(0.12)  # room for the weights beside the last point
     axes.set_xlim(left=0)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:.3g}"))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:.6g}"))
     axes.set_xlabel(f"violation of {notion}; numbers are weights")
     _legend(axes)
 

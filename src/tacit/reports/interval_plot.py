@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import MaxNLocator
 
 from tacit.numerics import Array
-from tacit.reports.drawing import FONT, INK, MUTED, RULE, SERIES, SIZE
+from tacit.reports.drawing import FONT, INK, MUTED, RULE, SERIES, SIZE, ticks
 
 __all__ = ["draw_intervals"]
 
@@ -87,7 +87,7 @@ def draw_intervals(
     axes.xaxis.label.set(color=MUTED, fontsize=FONT)
     axes.set_xlabel(label)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 5, 10]))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{100 * v:.3g} %" if percent else f"{v:,.4g}"))
+    axes.xaxis.set_major_formatter(ticks(percent=percent))
     return figure
 
 

@@ -16,6 +16,7 @@ from tacit.reports.drawing import (
     house_figure,
     label_ends,
     svg_of,
+    ticks,
 )
 from tacit.reports.statement import claims
 
@@ -116,7 +117,7 @@ def draw_calibration(result: JobResult) -> Markup:
     for trust, points in curves.items():
         draw_line(axes, trust, points, markers=True)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=5))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.3g} %"))
+    axes.xaxis.set_major_formatter(ticks(percent=True))
     axes.set_xlabel("predicted probability; upwards, how often it came true")
     axes.set_ylim(low - 0.04, min(high + 0.04, 1.02))
     label_ends(axes, [(trust, *points[-1]) for trust, points in curves.items()])
