@@ -117,6 +117,7 @@ def test_every_algorithm_trains_or_says_in_one_line_why_not(name: str) -> None:
 def test_what_asks_for_sums_of_rows_runs_where_only_sums_are_seen() -> None:
     kept_out = {name for name, kind in ALGORITHMS.items() if AGGREGATE not in kind.trusts}
     others = {"local", "sign-vote", "ftrl", "output-perturbation", "objective-perturbation", "semi-ldp"}
+    others |= {"cldp-sgd", "dss-sgd"}
     others |= {"dp-shuffle", "private-public-shuffle", "public-private-shuffle", "interleaved-shuffle"}
     assert kept_out == others
     assert all(bool(kind.why_no_sums) == (name in others) for name, kind in ALGORITHMS.items())

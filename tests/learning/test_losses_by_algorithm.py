@@ -42,7 +42,10 @@ OTHER_THAN = {
 """Losses that an algorithm refuses, and what it says."""
 
 NEED_PUBLIC = {name for name, kind in ALGORITHMS.items() if getattr(kind, "needs_public", False)}
-NEED_NO_SMOOTHNESS = ("p-sgd", "ftrl", "semi-ldp", "clipped-subgradient", "localized", "localized-phases")
+NEED_NO_SMOOTHNESS = (
+    *("p-sgd", "ftrl", "semi-ldp", "clipped-subgradient", "localized", "localized-phases"),
+    *("cldp-sgd", "dss-sgd"),
+)
 ROUNDS: dict[str, int | str] = {
     # A hidden run is 20 passes by itself.
     **{name: 1 if kind.hidden else 8 for name, kind in ALGORITHMS.items()},
@@ -64,7 +67,8 @@ def model(algorithm: str, loss: str, **changes: Any) -> Any:
     facts: dict[str, Any] = {
         "loss": loss, "algorithm": algorithm, "bounds": (-1, 1), "random_state": 0,
         "rounds": ROUNDS[algorithm],
-        "trust": "central" if "central" in about(algorithm).trusts else "local", "budget": BUDGET,
+        "trust": next(one for one in ("central", "local", "shuffle") if one in about(algorithm).trusts),
+        "budget": BUDGET,
     }  # fmt: skip
     facts |= changes
     if loss in CLASS_LOSSES:
@@ -76,7 +80,7 @@ def fit(made: Any) -> Any:
     y = (SCORE > 0).astype(int) if made.loss in CLASS_LOSSES else 3 * np.exp(SCORE)
     if made.algorithm in NEED_PUBLIC:
         made.set_params(public=(X * 0.9, y))
-    return made.fit(X, y)
+    return made.fit(X, y, silos=np.arange(len(X)) % 4 if made.trust == "shuffle" else None)
 
 
 @pytest.mark.parametrize("loss", LOSSES)

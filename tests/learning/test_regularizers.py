@@ -84,6 +84,10 @@ LONG: dict[str, dict[str, Any]] = {
     "objective-perturbation": {},
     "output-perturbation": {},
     "ftrl": {"rounds": 500, "batch": "full", "bands": 1, "step_size": 4.0},
+    **{
+        name: {"rounds": 500, "batch": "full", "step_size": 4.0, "decay": False}
+        for name in ("cldp-sgd", "dss-sgd")
+    },
     "p-sgd": {"rounds": 500, "step_size": 4.0},
     "prox-sgd": {"rounds": 500, "batch": "full"},
     "prox-svrg": {"rounds": 500, "step_size": 0.19},

@@ -8,6 +8,7 @@ from tacit.privacy import (
     ApproximateDP,
     Binomial,
     BinomialAlone,
+    ByChance,
     Certified,
     Compose,
     DiscreteGaussian,
@@ -39,6 +40,7 @@ from tacit.privacy import (
     Slopes,
     Zcdp,
 )
+from tacit.privacy.shuffling import self_drawn_round
 
 ADD_REMOVE = Neighbours(Relation.ADD_REMOVE)
 ZERO_OUT = Neighbours(Relation.ZERO_OUT)
@@ -127,6 +129,8 @@ EVENTS: dict[str, Event] = {
     "Sampled, zero-out": Sampled(Laplace(1.0, 1, ZERO_OUT), 0.2, Sample.POISSON),
     "Aligned": Aligned(Gaussian(1.0), Repeat(Gaussian(4.0), 12)),
     "Aligned, on a grid": Aligned(DiscreteGaussian(90.0, 45.0), Gaussian(1.5), 0.01),
+    "ByChance": ByChance((Sampled(Shuffled(1.0, 40), 0.5), Gaussian(2.0)), (0.25, 0.5)),
+    "SelfDrawn": self_drawn_round(lambda k: Shuffled(1.0, k), clients=12, rate=0.4, records=3),
     "Replaced": Replaced(Gaussian(1.0, ZERO_OUT), 0.1),
     "Replaced, many": Repeat(Replaced(Compose((Gaussian(1.0, ZERO_OUT), Gdp(0.5, ZERO_OUT))), 0.3), 4),
     "Sampled, composed": Sampled(Compose((Gaussian(2.0), Laplace(2.0))), 0.1),

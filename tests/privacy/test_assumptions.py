@@ -14,6 +14,7 @@ from tacit.means import AdditiveMean, GaussianNoise
 from tacit.privacy import (
     AnyOf,
     Binomial,
+    ByChance,
     Certified,
     Compose,
     DiscreteGaussianSum,
@@ -31,6 +32,7 @@ from tacit.privacy import (
     Replaced,
     Sample,
     Sampled,
+    SelfDrawn,
     Shuffled,
     ShuffledGaussian,
     TrustModel,
@@ -55,6 +57,9 @@ SAID: dict[type[Event], str] = {
     Iteration: "the order of the records does not depend on their values",
     IterationSchedule: "the order of the records does not depend on their values",
     ObjectivePerturbed: "every coordinate of the model is regularised",
+    ByChance: "chance alone decides whose records a round is about",
+    SelfDrawn: "each of 12 honest parties joins a round with probability 0.4, by chance of its own, and "
+    "nobody learns which do",
     Parallel: "records are dealt to disjoint parts without looking at any of them",
 }
 """A clause of every event whose price rests on more than its noise and its parts."""

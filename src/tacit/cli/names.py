@@ -54,7 +54,7 @@ ALGORITHMS: Final = (
     *("spider", "fed-spider", "diff2", "mb-psgm"),
     *("prox-sgd", "prox-svrg", "prox-pl-svrg"),
     *("semi-dp", "dp-shuffle", "private-public-shuffle", "public-private-shuffle", "interleaved-shuffle"),
-    *("pda", "semi-ldp"),
+    *("cldp-sgd", "dss-sgd", "pda", "semi-ldp"),
     *("clipped-ac-sa", "clipped-sgd", "clipped-prox-sgd"),
     *("clipped-subgradient", "localized", "localized-phases"),
 )

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tacit.federation.circle import Circle
     from tacit.federation.correlated import CorrelatedStep
     from tacit.federation.crowd import Crowd, CrowdRounds
+    from tacit.federation.drawn import DrawnStep
     from tacit.federation.epochs import Descend, Epoch, run_epochs
     from tacit.federation.inprocess import InProcess, InProcessRounds, SiloDownError
     from tacit.federation.least_noise import least_multiplier
@@ -62,6 +63,7 @@ _HOMES = {
     "circle": ("Circle",),
     "correlated": ("CorrelatedStep",),
     "crowd": ("Crowd", "CrowdRounds"),
+    "drawn": ("DrawnStep",),
     "epochs": ("Descend", "Epoch", "run_epochs"),
     "inprocess": ("InProcess", "InProcessRounds", "SiloDownError"),
     "least_noise": ("least_multiplier",),
@@ -119,6 +121,7 @@ __all__ = [
     "CrowdRounds",
     "Descend",
     "Disjoint",
+    "DrawnStep",
     "Epoch",
     "EpochKind",
     "Everybody",

@@ -11,6 +11,7 @@ import numpy as np
 
 from tacit.errors import ParameterError, RefusalError
 from tacit.federation.circle import Circle
+from tacit.federation.drawn import DrawnStep, new_word
 from tacit.federation.plan import Plan
 from tacit.federation.query import Query
 from tacit.federation.steps import AnyStep
@@ -96,6 +97,8 @@ def zero_answer(step: AnyStep, size: int) -> tuple[list[Message], ...]:
         else:
             sent = estimator.encode(np.zeros((rows, estimator.dim)), this_round, party=0, rng=rng)
         groups.append(sent)
+    if isinstance(step, DrawnStep):
+        groups.append([new_word(rng)])
     if step.trust is TrustModel.AGGREGATE:
         return ([one_message(groups)],)
     return tuple(groups)

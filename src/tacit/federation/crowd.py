@@ -14,6 +14,7 @@ from tacit.federation.answers import answer_bytes
 from tacit.federation.batches import Disjoint, Fixed, Poisson
 from tacit.federation.contribution import Contributions, States
 from tacit.federation.correlated import CorrelatedStep
+from tacit.federation.drawn import DrawnStep, draw_parties
 from tacit.federation.owner import counted_by
 from tacit.federation.participation import Everybody, Participation, asked_in, fewest_asked, public_seed
 from tacit.federation.plan import Plan
@@ -21,7 +22,7 @@ from tacit.federation.protocols import Memory, Traffic, Weights
 from tacit.federation.query import AnyStatistic, Query, Units
 from tacit.federation.server import Server
 from tacit.federation.silos import check_all_take_part
-from tacit.federation.steps import HiddenRun, Step, Walk
+from tacit.federation.steps import HiddenRun, Walk
 from tacit.federation.store import LastAnswer, SecretOf, from_bytes, to_bytes
 from tacit.federation.sums import Sums
 from tacit.ledger import Ledger
@@ -294,7 +295,7 @@ class CrowdRounds:
         self._states: States = {name: np.zeros((len(units), size)) for name, (_, size) in kept}
         self._last = LastAnswer()
         self._central = plan.trust is TrustModel.CENTRAL
-        self._bits = [8 * answer_bytes(step, size) for step in self._schedule.steps if isinstance(step, Step)]
+        self._bits = [8 * answer_bytes(step, size) for step in self._schedule.steps]
         self._fewest = max(plan.n_min, 1)
         self.guarantees, self.guarantees_alone = [price], alone
         clients = plan.parties
@@ -315,6 +316,12 @@ class CrowdRounds:
         if len(present) < self._fewest:
             self.traffic.skipped += 1
             return self._server.skip(query)
+        drawn = self._schedule.steps[kind]
+        if isinstance(drawn, DrawnStep):  # the others send nothing that is mixed
+            present = draw_parties(drawn, present, self._rng)
+            if not len(present):
+                self.traffic.skipped += 1
+                return self._server.skip(query)
         # A warning about an overflow would tell about a unit.
         with np.errstate(all="ignore"):
             means = self._means(query, kind, present)

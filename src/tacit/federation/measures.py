@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Self
 
 import msgspec
 
@@ -214,11 +215,9 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         What a shuffler releases hides a unit among `honest` others, whatever the sizes.
         """
         shuffled = trust is TrustModel.SHUFFLE and self.trust is TrustModel.SHUFFLE
-        most = self.honest if shuffled else sum(self._most(n) for n in sizes)
-        parts = tuple(measure.estimator.event(most, trust) for measure in self.sent)
-        if any(isinstance(part, NonPrivate) for part in parts):  # and stays that on any sample
-            return NonPrivate(self.neighbours)
-        once = parts[0] if len(parts) == 1 else Compose(parts)
+        once = self.joint(self.honest if shuffled else sum(self._most(n) for n in sizes), trust)
+        if isinstance(once, NonPrivate):  # and stays that on any sample
+            return once
         match self.batch:
             case Fixed():
                 return Sampled(once, max(self.batch.size_for(n) / n for n in sizes), Sample.FIXED)
@@ -232,6 +231,20 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 return Sampled(once, rate, Sample.FIXED)
             case _:
                 return once
+
+    def joint(self, rows: int, trust: TrustModel) -> Event:
+        """Return what all means of so many rows cost together; NonPrivate where one claims nothing."""
+        parts = tuple(measure.estimator.event(rows, trust) for measure in self.sent)
+        if any(isinstance(part, NonPrivate) for part in parts):
+            return NonPrivate(self.neighbours)
+        return parts[0] if len(parts) == 1 else Compose(parts)
+
+    def counting_on(self, sizes: Sequence[int], *, n_min: int, colluding: int) -> Self:
+        """Return the kind of round with the honest rows that stand behind it, under shuffle trust."""
+        return msgspec.structs.replace(self, honest=self.honest_rows(sizes, n_min - colluding))
+
+    def check_arrivals(self, n_min: int, colluding: int) -> None:
+        """Refuse what a plan with these numbers of parties does not bear out, under shuffle trust."""
 
     def check_size(self, n: int) -> None:
         """Refuse a silo of public size n that is too small for the batch."""

@@ -117,6 +117,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             check_count("colluding", self.colluding, low=0, high=self.n_min - 1)
             for step, _ in self.kinds:
                 check_count("honest", step.honest, high=LARGEST_COUNT)
+                step.check_arrivals(self.n_min, self.colluding)
         elif self.trust is TrustModel.AGGREGATE:
             check_honest_shares(
                 [step for step, _ in self.kinds],

@@ -17,6 +17,7 @@ import numpy as np
 from tacit.errors import ParameterError, RefusalError
 from tacit.federation.answers import answer_bytes, binding, digest_of_run, open_answer
 from tacit.federation.circle import Circle
+from tacit.federation.drawn import DrawnStep, drawn_by_words, read_word
 from tacit.federation.plan import Plan
 from tacit.federation.query import Query
 from tacit.means import Message, shuffle
@@ -99,19 +100,25 @@ class Shuffler:
         self._plan.check_honest(circle.sizes)
         kind = self._schedule.kind(query.step)
         step = self._schedule.steps[kind]
-        sent: list[list[Message]] = [[] for _ in step.measures]
+        opened: dict[int, tuple[list[Message], ...]] = {}
         for party, data in answers.items():
             # All rows of a size have one length: whoever sends another is no party of this plan.
             if len(data) != self._length(kind, circle.size_of[party]):
                 raise ParameterError(f"party {party} sent an answer of another length than was asked.")
-            groups = open_answer(data, party=party, bound=bound)
-            if len(groups) != len(sent):
+            opened[party] = open_answer(data, party=party, bound=bound)
+            if len(opened[party]) != len(step.measures) + isinstance(step, DrawnStep):
                 raise ParameterError(f"party {party} sent answers to other statistics than it was asked.")
-            for one, messages in zip(sent, groups, strict=True):
-                one.extend(messages)
-        mixed = tuple(shuffle(one, rng=self._rng, n_min=self._plan.n_min) for one in sent)
-        rows = sum(step.batch.size_for(n) for n in circle.sizes)
-        return Batched(messages=mixed, rows=rows, parties=len(answers))
+        parties, fewest = list(opened), self._plan.n_min
+        if isinstance(step, DrawnStep):
+            words = {party: read_word(groups[-1], party=party) for party, groups in opened.items()}
+            parties = drawn_by_words(step, words)
+            fewest = len(parties)  # of whom there are enough to be drawn from
+            if not parties:
+                return Batched(messages=tuple([] for _ in step.measures), rows=0, parties=0)
+        sent = [[m for party in parties for m in opened[party][k]] for k in range(len(step.measures))]
+        mixed = tuple(shuffle(one, rng=self._rng, n_min=fewest) for one in sent)
+        rows = sum(step.batch.size_for(circle.size_of[party]) for party in parties)
+        return Batched(messages=mixed, rows=rows, parties=len(parties))
 
     def _length_of(self, kind: int, size: int) -> int:
         """Return the length of the answer of a silo of that size, which no data changes."""

@@ -31,6 +31,7 @@ from tacit.federation.batches import Disjoint, Fixed, Poisson
 from tacit.federation.circle import Circle
 from tacit.federation.contribution import Contributions, States
 from tacit.federation.correlated import CorrelatedStep, release
+from tacit.federation.drawn import DrawnStep, new_word
 from tacit.federation.epochs import run_epochs
 from tacit.federation.kept import Keeper, Kept
 from tacit.federation.owner import Owner
@@ -325,9 +326,10 @@ class Silo:
             return (self._walk(task, asked.step, run),)
         if isinstance(asked.step, CorrelatedStep) and asked.mixes:
             return (self._correlated(task, asked.step, run, kept),)
-        return tuple(
-            tuple(message.to_bytes() for message in messages) for messages in self._means(task, run, kept)
-        )
+        sent = self._means(task, run, kept)
+        if isinstance(asked.step, DrawnStep):
+            sent.append([new_word(self._rng)])
+        return tuple(tuple(message.to_bytes() for message in messages) for messages in sent)
 
     def _means(self, task: CheckedQuery, run: AcceptedRun, kept: Kept) -> list[list[Message]]:
         """Return the messages about the means of one batch."""

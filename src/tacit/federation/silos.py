@@ -210,7 +210,7 @@ class SiloRounds(ABC):
 
     def _means(self, query: Query, found: Gathered, asked: list[int]) -> tuple[Array, ...]:
         """Return the means of what was gathered."""
-        if not found:
+        if not found or (isinstance(found, Batched) and found.rows == 0):  # or nobody was drawn
             self.traffic.skipped += 1
             return self._server.skip(query)
         if isinstance(found, Summed):

@@ -12,6 +12,7 @@ from msgspec import Meta
 from tacit.errors import ParameterError, check_count, check_positive
 from tacit.federation.batches import Disjoint, Fixed, Full
 from tacit.federation.correlated import CorrelatedStep
+from tacit.federation.drawn import DrawnStep
 from tacit.federation.hidden_run import EpochKind, HiddenRun
 from tacit.federation.limits import (
     LARGEST_DOMAIN,
@@ -43,6 +44,7 @@ from tacit.privacy import (
 __all__ = [
     "AnyStep",
     "Count",
+    "DrawnStep",
     "EpochKind",
     "Group",
     "HiddenRun",
@@ -223,7 +225,7 @@ class HiddenWalk(Walk, frozen=True, kw_only=True, forbid_unknown_fields=True, ta
             )
 
 
-AnyStep = Step | Walk | HiddenWalk | HiddenRun | CorrelatedStep
+AnyStep = Step | DrawnStep | Walk | HiddenWalk | HiddenRun | CorrelatedStep
 """Every kind of round."""
 
 
@@ -292,10 +294,7 @@ def with_honest(kinds: Kinds, sizes: Sequence[int], *, n_min: int, colluding: in
         n_min: Parties below which nothing is released.
         colluding: Parties that add no noise, and may be the largest.
     """
-    return changed(
-        kinds,
-        lambda step: msgspec.structs.replace(step, honest=step.honest_rows(sizes, n_min - colluding)),
-    )
+    return changed(kinds, lambda step: step.counting_on(sizes, n_min=n_min, colluding=colluding))
 
 
 def with_widths(kinds: Kinds, sizes: Sequence[int]) -> Kinds:

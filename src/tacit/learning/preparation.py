@@ -13,6 +13,7 @@ from tacit.errors import ParameterError
 from tacit.federation import (
     Batch,
     Disjoint,
+    DrawnStep,
     Fixed,
     Full,
     Plan,
@@ -91,7 +92,7 @@ class Prepared:
                 rounds=count,
                 statistic=measure.statistic,
                 clip=measure.max_radius,
-                noise_multiplier=multiplier_of(step, measure, self.problem) if private else 0.0,
+                noise_multiplier=multiplier_of(step, measure) if private else 0.0,
             )
             for kind, (step, count) in enumerate(self.plan.kinds, start=1)
             for measure in step.measures
@@ -155,7 +156,8 @@ def _samplings(settings: Settings) -> list[Settings]:
 
 def _with_poisson(algorithm: Algorithm) -> Algorithm:
     """Return an algorithm with Poisson samples in place of those of a fixed size."""
-    if not isinstance(algorithm, Method) or algorithm.hidden:  # those go through the records in an order
+    # Those that are hidden go through the records in an order.
+    if not isinstance(algorithm, Method) or algorithm.hidden or algorithm.counted:
         return algorithm
     drawn = {
         name: Poisson(rate=batch.rate, size=batch.size)
@@ -394,11 +396,14 @@ def _rough_multiplier(settings: Settings, sizes: Sequence[int], rounds: int) -> 
     if settings.budget is None or not (private and (sampled or shuffled)):
         return _least_multiplier(settings, sizes, rounds)
     whole = calibrate(Gaussian, settings.budget)
-    rates = [max(step.batch.size_for(n) / _drawn_from(step.batch, n) for n in sizes) for step, _ in kinds]
+    rates = [
+        max(step.batch.size_for(n) / _drawn_from(step.batch, n) for n in sizes)
+        * (step.rate if isinstance(step, DrawnStep) else 1.0)
+        for step, _ in kinds
+    ]
     # mu_1^2 at the multiplier 1: it is 1 where the shares of a step add up to 1.
     levels = [
-        sum((unit / multiplier_of(step, measure, problem)) ** 2 for measure in step.measures)
-        for step, _ in kinds
+        sum((unit / multiplier_of(step, measure)) ** 2 for measure in step.measures) for step, _ in kinds
     ]
 
     def excess(log_z: float) -> float:

@@ -6,12 +6,24 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from scipy import stats
 
 from tacit.errors import ParameterError
-from tacit.federation import AnyStep, Batch, Disjoint, Fixed, Full, HiddenRun, Measure, Poisson, Walk
+from tacit.federation import (
+    AnyStep,
+    Batch,
+    Disjoint,
+    DrawnStep,
+    Fixed,
+    Full,
+    HiddenRun,
+    Measure,
+    Poisson,
+    Walk,
+)
 from tacit.learning.algorithms import Problem
 from tacit.learning.settings import Settings
-from tacit.means import BinomialMean, Facts, PrivUnitGMean, PrivUnitMean, SumOfRows, clip_variance
+from tacit.means import BinomialMean, Facts, RandomizedRows, clip_variance
 from tacit.means.additive import is_acute
 from tacit.numerics import Array
 from tacit.privacy import Relation, TrustModel
@@ -19,14 +31,17 @@ from tacit.privacy import Relation, TrustModel
 __all__ = ["errors_of", "multiplier_of"]
 
 
-def multiplier_of(step: AnyStep, measure: Measure, problem: Problem) -> float:
+def multiplier_of(step: AnyStep, measure: Measure) -> float:
     """Return the noise multiplier of one mean."""
     mean = measure.estimator
     if isinstance(mean, BinomialMean):
         return math.sqrt(step.honest * mean.noise_bits) / (2 * mean.resolution)
-    if isinstance(mean, PrivUnitMean | PrivUnitGMean):  # of a coordinate, over what one row moves
-        return math.sqrt(mean.error(1).variance / mean.dim) / 2
-    return mean.noise_multiplier if isinstance(mean, SumOfRows) else problem.protection.multiplier
+    if isinstance(mean, RandomizedRows):  # of a coordinate of all reports, over what one row moves
+        hidden = step.honest if step.trust is TrustModel.SHUFFLE else 1
+        if isinstance(step, DrawnStep) and step.drawn is None:
+            hidden = math.ceil(step.honest * step.rate * step.among)
+        return math.sqrt(mean.error(1).variance / mean.dim * hidden) / 2
+    return mean.noise_multiplier
 
 
 def errors_of(
@@ -55,7 +70,7 @@ def _error(
 
     A server's noise on votes is not in it: no gradient gets any.
     """
-    mean, multiplier = measure.estimator, multiplier_of(step, measure, problem)
+    mean, multiplier = measure.estimator, multiplier_of(step, measure)
     spread = _spread(settings, measure.max_radius)
     trust = problem.protection.trust
     central = trust is TrustModel.CENTRAL
@@ -67,7 +82,7 @@ def _error(
     sampling = spread**2 * _sampled(step.batch, np.asarray(sizes, dtype=np.float64), rows) / rows
     if isinstance(step, HiddenRun | Walk):
         return float((noise / rows**2 + sampling).max())
-    total, asked = len(sizes), problem.asked
+    total, asked = len(sizes), _heard(step, problem.asked)
     shares = np.full(total, 1 / total) if central and votes else _shares(settings, sizes)
     if central and votes:
         error = shares**2 @ sampling * total / asked
@@ -82,11 +97,22 @@ def _error(
         added = total / problem.protection.fewest
         error = added * noise / rows.sum() ** 2 + shares**2 @ sampling
     else:
-        noises = rows if isinstance(mean, PrivUnitMean | PrivUnitGMean) else np.ones_like(rows)
+        noises = rows if isinstance(mean, RandomizedRows) else np.ones_like(rows)
         error = shares**2 @ (noise * noises / rows**2 + sampling) * total / asked
     # Which silos answer: Lowy (2023), Lemma 128, for the vectors N p_i grad F_i.
     silos = (total - asked) / max((total - 1) * asked, 1) * total * (shares @ shares) * spread**2
     return float(error + silos)
+
+
+def _heard(step: AnyStep, asked: int) -> float:
+    """Return 1 / E(1 / K) for the K >= 1 silos whose rows are in a mean, of those that are asked."""
+    if not isinstance(step, DrawnStep):
+        return asked
+    if step.drawn is not None:
+        return min(step.drawn, asked)
+    joined = np.arange(1, asked + 1)
+    law = stats.binom.pmf(joined, asked, step.rate)
+    return float(law.sum() / (law @ (1 / joined)))
 
 
 def _spread(settings: Settings, radius: float) -> float:

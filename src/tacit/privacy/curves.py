@@ -428,6 +428,25 @@ def minimum(curves: Sequence[Curve]) -> Curve:
     return _combine(curves, np.minimum.reduce, min(c.max_loss for c in curves))
 
 
+def mixture(curves: Sequence[Curve], weights: Sequence[float]) -> Curve:
+    """Return the curve of one of several releases, drawn at random in sight of all; of none with the rest."""
+    rest = max(1 - math.fsum(weights), 0.0)
+
+    def mean(at: Sequence[Array], epsilon: Array) -> Array:
+        none = rest * -np.expm1(np.minimum(epsilon, 0.0))
+        return np.asarray(none + np.tensordot(weights, np.stack(at), axes=1))
+
+    def forward(epsilon: Array) -> Array:
+        return mean([bounded(c.forward, epsilon) for c in curves], epsilon)
+
+    def backward(epsilon: Array) -> Array:
+        return mean([bounded(c.backward, epsilon) for c in curves], epsilon)
+
+    is_symmetric = all(c.is_symmetric for c in curves)
+    largest = max(c.max_loss for c in curves)
+    return Curve(forward=forward, backward=forward if is_symmetric else backward, max_loss=largest)
+
+
 def _combine(curves: Sequence[Curve], pick: Callable[[list[Any]], Array], max_loss: float) -> Curve:
     """Return the pointwise extreme of several curves, per direction."""
 

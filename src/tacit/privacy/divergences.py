@@ -10,6 +10,7 @@ Source: Mironov (2017), arXiv:1702.07476, for the closed forms.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,7 @@ __all__ = [
     "laplace_renyi",
     "pure_dp_renyi",
     "renyi_divergence",
+    "renyi_of_mixture",
     "worst_renyi_divergence",
 ]
 
@@ -147,6 +149,25 @@ def pure_dp_renyi(epsilon0: float, orders: npt.ArrayLike) -> Array:
         )
         divergence = np.logaddexp(0.0, log_excess) / (finite - 1)
     return np.where(np.isfinite(alpha), np.fmin(divergence, e), e)
+
+
+def renyi_of_mixture(bounds: Array, weights: Sequence[float], orders: Array) -> Array:
+    """Return bounds for one of several releases, drawn in sight of all; for none with what weights leave.
+
+    Args:
+        bounds: Of each release at each order, shape (k, m).
+        weights: Shape (k,), together at most 1.
+        orders: Shape (m,), > 1.
+
+    Returns:
+        Shape (m,): ln(1 + sum of weights (e^((order - 1) bound) - 1)) / (order - 1).
+    """
+    power = (orders - 1) * bounds
+    # Without the 1 where it is small beside the rest: no digit of a small bound is lost.
+    near = np.log1p(np.asarray(weights) @ np.expm1(np.minimum(power, 600.0)))
+    with np.errstate(divide="ignore"):
+        far = special.logsumexp(power + np.log(weights)[:, None], axis=0)
+    return np.asarray(np.where(power.max(axis=0) > 600, np.logaddexp(far, 0.0), near) / (orders - 1))
 
 
 def laplace_renyi(level: float, orders: npt.ArrayLike) -> Array:

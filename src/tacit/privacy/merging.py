@@ -33,7 +33,7 @@ def flatten(event: Event, times: int = 1) -> Counter[Event]:
             return found
         case events.Repeat(part=part, count=count):
             return flatten(part, multiplied(times, count))
-        case events.Sampled(part=part, rate=1.0):
+        case events.Sampled(part=part, rate=1.0) | events.ByChance(parts=(part,), weights=(1.0,)):
             return flatten(part, times)
         case events.Replaced(rate=1.0):
             return Counter({events.Gdp(2 * event.mu, event.neighbours): times})

@@ -16,7 +16,7 @@ from scipy import special
 from tacit.errors import ParameterError, check_non_negative, check_probability
 from tacit.privacy import curves, events, renyi_sampling
 from tacit.privacy.curves import Array, Curve
-from tacit.privacy.divergences import check_orders, pure_dp_renyi
+from tacit.privacy.divergences import check_orders, pure_dp_renyi, renyi_of_mixture
 from tacit.privacy.events import Event, neighbours_of
 from tacit.privacy.merging import flatten, merge, multiplied
 from tacit.privacy.pld import compose_curves
@@ -173,6 +173,8 @@ def _renyi_of(event: Event, alpha: Array) -> Array:
                 bound = _replaced_renyi(part, alpha)
             case events.Parallel(parts=parts):
                 bound = np.maximum.reduce([_renyi_of(p, alpha) for p in parts])
+            case events.ByChance(parts=parts, weights=weights):
+                bound = renyi_of_mixture(np.stack([_renyi_of(p, alpha) for p in parts]), weights, alpha)
             case events.AnyOf(proofs=proofs):
                 bound = np.minimum.reduce([_renyi_of(p, alpha) for p in proofs])
             case events.Leaf():
@@ -195,7 +197,7 @@ def pure_epsilon_of(event: Event) -> float:
             return curves.amplified(pure_epsilon_of(part), rate)
         case events.Replaced() | events.Aligned():
             return math.inf if event.mu > 0 else 0.0
-        case events.Parallel(parts=parts):
+        case events.Parallel(parts=parts) | events.ByChance(parts=parts):
             return max(pure_epsilon_of(p) for p in parts)
         case events.AnyOf(proofs=proofs):
             return min(pure_epsilon_of(p) for p in proofs)
@@ -261,6 +263,8 @@ def _method_of_one(part: Event, delta: float) -> str:
             return "sampled privacy curve"
         case events.Replaced():
             return "exact privacy curve of a replaced unit"
+        case events.ByChance():
+            return "mean of privacy curves"
         case events.AnyOf(proofs=proofs):
             best = min(proofs, key=lambda proof: epsilon_of(proof, delta))
             return f"{method_of(best, delta)}, best of {len(proofs)} proofs"
@@ -383,6 +387,8 @@ def _part_curve(part: Event, *, accuracy: float) -> Curve:
             return curves.replaced_curve(part.mu, rate)
         case events.Parallel(parts=inner_parts):
             return curves.maximum([_curve_of(p, accuracy=accuracy) for p in dict.fromkeys(inner_parts)])
+        case events.ByChance(parts=inner_parts, weights=weights):
+            return curves.mixture([_curve_of(p, accuracy=accuracy) for p in inner_parts], weights)
         case events.AnyOf(proofs=proofs):
             return curves.minimum([_curve_of(p, accuracy=accuracy) for p in dict.fromkeys(proofs)])
         case events.Leaf():

@@ -156,7 +156,7 @@ class _Count:
                     orders += below
                 case events.Replaced():
                     self.add(_REPLACED * (1 + 20 * many))
-                case events.Parallel(parts=parts):
+                case events.Parallel(parts=parts) | events.ByChance(parts=parts):
                     orders += sum(self.walk(p, many=many) for p in dict.fromkeys(parts))
                 case Leaf():
                     self.add(part.work(many=many))

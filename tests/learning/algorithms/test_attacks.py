@@ -74,6 +74,8 @@ ELSEWHERE = {
     "sufficient-statistics": "tests/learning/algorithms/test_preconditioned.py",
     "semi-dp": "tests/learning/algorithms/test_semi_sgd.py",
     "pda": "tests/learning/algorithms/test_mirror_descent.py",
+    "cldp-sgd": "tests/learning/algorithms/test_shuffled_reports.py",
+    "dss-sgd": "tests/learning/algorithms/test_shuffled_reports.py",
     "semi-ldp": "tests/learning/algorithms/test_semi_local.py",
     "localized": "tests/learning/algorithms/test_localized.py",
     "localized-phases": "tests/learning/algorithms/test_localized.py",

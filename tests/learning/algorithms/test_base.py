@@ -157,7 +157,10 @@ def test_stages_use_strong_convexity_in_their_steps() -> None:
 
 
 # These need no smoothness; methods with hidden iterates, or public records, take no such problem at all.
-_ROUGH = ("ftrl", "p-sgd", "semi-ldp", "clipped-subgradient", "localized", "localized-phases")
+_ROUGH = (
+    *("ftrl", "p-sgd", "semi-ldp", "clipped-subgradient", "localized", "localized-phases"),
+    *("cldp-sgd", "dss-sgd"),
+)
 _OTHERS = [name for name, make in ALGORITHMS.items() if make.hidden or make.needs_public]
 _SMOOTH = {name: make() for name, make in ALGORITHMS.items() if name not in (*_ROUGH, *_OTHERS)}
 

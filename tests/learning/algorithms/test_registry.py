@@ -56,6 +56,7 @@ def test_every_name_makes_an_algorithm(name: str) -> None:
     own = {
         "local": Fixed(size=1),
         **{one: Fixed(size=1) for one, kind in ALGORITHMS.items() if kind.hidden},
+        **dict.fromkeys(("cldp-sgd", "dss-sgd"), Fixed(size=1)),
         "ftrl": Disjoint(rate=0.1),
         **dict.fromkeys(("prox-sgd", "semi-ldp", "clipped-ac-sa", "clipped-sgd", "clipped-prox-sgd")),
     }
@@ -138,7 +139,7 @@ def test_kinds_of_rounds_and_how_often_they_are_asked() -> None:
 def test_a_delta_of_zero_is_for_who_has_an_option_for_it() -> None:
     assert {name for name in ALGORITHMS if about(name).pure} == {"objective-perturbation"}
     assert about("objective-perturbation").needs.endswith("delta > 0 unless pure")
-    assert {name for name in ALGORITHMS if not about(name).delta} == {"semi-ldp"}
+    assert {name for name in ALGORITHMS if not about(name).delta} == {"semi-ldp", "cldp-sgd", "dss-sgd"}
     assert about("semi-ldp").needs == "convex"
 
 

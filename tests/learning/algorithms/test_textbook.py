@@ -270,6 +270,7 @@ METHODS: dict[str, tuple[Any, Loop]] = {
     "prox-pl-svrg": (NoisyProximalPLSVRG(rounds=7, period=3, output="last"), pl_svrg),
 }
 OTHERS = {
+    *("cldp-sgd", "dss-sgd"),  # test_shuffled_reports.py
     *("local", "sign-vote", "whitened", "preconditioned", "sufficient-statistics"),
     *("localized", "localized-phases"),
     *("semi-dp", "pda", "semi-ldp"),

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.errors import ParameterError, RefusalError
+from tacit.federation.drawn import DrawnStep
 from tacit.federation.network.descriptor import Descriptor, RoundOrder
 from tacit.federation.network.parcels import WORD_BYTES, ParcelForm, SealedBatch, parcel_form
 from tacit.federation.network.roster import Roster
@@ -42,6 +43,11 @@ class MixedRun:
         if plan.parties != len(roster.silos):
             raise ParameterError(
                 f"the plan must be for the {len(roster.silos)} silos of the roster, got {plan.parties}."
+            )
+        if any(isinstance(step, DrawnStep) for step, _ in plan.kinds):
+            raise ParameterError(
+                "a shuffler between machines cannot read messages, and draws no parties: run the plan in one "
+                "process, or let all of them take part."
             )
         plan.check_sizes(roster.sizes)
         plan.check_answers(roster.sizes)

@@ -46,6 +46,7 @@ from tacit.learning.algorithms.shuffle import (
     PrivateShuffle,
     PublicPrivateShuffle,
 )
+from tacit.learning.algorithms.shuffled_reports import CompressedShuffledSGD, SelfSampledSGD
 from tacit.learning.algorithms.sign_vote import NoisySignSGD
 from tacit.learning.algorithms.spider import NoisySpider
 from tacit.learning.algorithms.storm import NoisyStorm
@@ -61,6 +62,7 @@ __all__ = [
     "ClippedProximalSGD",
     "ClippedSGD",
     "ClippedSubgradient",
+    "CompressedShuffledSGD",
     "Convexity",
     "Follow",
     "InterleavedShuffle",
@@ -94,6 +96,7 @@ __all__ = [
     "PublicMirrorDescent",
     "PublicPrivateShuffle",
     "RoundInfo",
+    "SelfSampledSGD",
     "SemiLocalSGD",
     "SemiPrivateSGD",
     "WhitenedNoisyGD",

@@ -415,6 +415,8 @@ class Method(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Whether only where silos end is seen, with continuous noise, so that there is no trace of a run."""
     own_noise: ClassVar[str] = ""
     """What its noise is, continuous, whatever other noise is named, as a clause; empty where one can be."""
+    counted: ClassVar[bool] = False
+    """Whether its messages can be counted, so that samples of records have a fixed size."""
     composite: ClassVar[bool] = False
     """Whether its bound holds with a convex penalty or constraint on top of a smooth objective as well."""
 

@@ -7,9 +7,10 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 from tacit.errors import TacitError, check_choice
-from tacit.federation import Batch, Disjoint, Fixed, Full, Plan, Poisson
+from tacit.federation import Batch, Disjoint, Fixed, Full, Plan, Poisson, with_honest
 from tacit.learning.algorithms.base import (
     Algorithm,
     Convexity,
@@ -22,6 +23,7 @@ from tacit.learning.algorithms.registry import ALGORITHMS, make_algorithm
 from tacit.learning.linear import LinearObjective
 from tacit.learning.losses import Logistic, Loss, Squared
 from tacit.means import GaussianNoise
+from tacit.privacy import TrustModel
 
 __all__ = ["AlgorithmInfo", "RoundInfo", "about"]
 
@@ -175,7 +177,18 @@ def _rounds(algorithm: Algorithm) -> tuple[RoundInfo, ...]:
 def _counts(algorithm: Algorithm, rounds: int) -> Counter[tuple[tuple[str, ...], str]]:
     """Return how often a run of that length asks what, of which batches."""
     found: Counter[tuple[tuple[str, ...], str]] = Counter()
-    for step, count in Plan(steps=algorithm.steps(_example(), rounds), parties=1).kinds:
+    problem = _example()
+    kinds: dict[str, Any]
+    if TrustModel.LOCAL in algorithm.trusts:
+        kinds = {"steps": algorithm.steps(problem, rounds), "parties": 1}
+    else:
+        sizes, trust = (5000, 5000), TrustModel.SHUFFLE
+        hidden = replace(problem.protection, trust=trust, silos=sizes, fewest=2)
+        steps = with_honest(
+            algorithm.steps(replace(problem, protection=hidden), rounds), sizes, n_min=2, colluding=0
+        )
+        kinds = {"steps": steps, "parties": 2, "trust": trust, "n_min": 2}
+    for step, count in Plan(**kinds).kinds:
         found[tuple(measure.statistic for measure in step.measures), _batch(step.batch)] += count
     return found
 

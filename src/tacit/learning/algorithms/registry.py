@@ -37,6 +37,7 @@ from tacit.learning.algorithms.shuffle import (
     PrivateShuffle,
     PublicPrivateShuffle,
 )
+from tacit.learning.algorithms.shuffled_reports import CompressedShuffledSGD, SelfSampledSGD
 from tacit.learning.algorithms.sign_vote import NoisySignSGD
 from tacit.learning.algorithms.spider import NoisySpider
 from tacit.learning.algorithms.storm import NoisyStorm
@@ -73,6 +74,8 @@ _METHODS: tuple[type[Method], ...] = (
     PrivatePublicShuffle,
     PublicPrivateShuffle,
     InterleavedShuffle,
+    CompressedShuffledSGD,
+    SelfSampledSGD,
     PublicMirrorDescent,
     SemiLocalSGD,
     ClippedACSA,

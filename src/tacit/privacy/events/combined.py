@@ -17,12 +17,14 @@ from tacit.privacy.neighbours import Neighbours, Relation
 __all__ = [
     "Aligned",
     "AnyOf",
+    "ByChance",
     "Compose",
     "Parallel",
     "Repeat",
     "Replaced",
     "Sample",
     "Sampled",
+    "SelfDrawn",
     "assumptions_of",
     "parts_of",
     "squared_level",
@@ -212,6 +214,70 @@ class Parallel(_Combined, frozen=True, tag=True):
         return (f"{unit.plural} are dealt to disjoint parts without looking at any of them",)
 
 
+class ByChance(_Combined, frozen=True, tag=True):
+    """One of several releases, or none, as chance has it; everybody may see which.
+
+    The draw looks at no data, so that it is the same for neighbours: delta is the mean of the deltas, and
+    e^((order - 1) divergence) that of those of the parts. What is hidden of the draw is `Sampled` within the
+    parts: of k secret parties among n with m records each, one of which sends a message about s > 1 records,
+    (k / n) of `Sampled(part, s / m)` (Girgis 2023, Appendix C.1.2).
+
+    Attributes:
+        parts: What is released, each on the same data.
+        weights: Probability of each, > 0; together at most 1, and with the rest nothing is released.
+    """
+
+    parts: tuple[Event, ...]
+    weights: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        _check_parts(self)
+        if len(self.weights) != len(self.parts):
+            raise ParameterError(
+                f"weights must be one for each of the {len(self.parts)} parts, got {len(self.weights)}."
+            )
+        for weight in self.weights:
+            check_probability("weights", weight, low_open=True)
+        if math.fsum(self.weights) > 1 + 1e-12:
+            raise ParameterError(f"weights must add up to at most 1, got {math.fsum(self.weights)!r}.")
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """That nobody chooses."""
+        unit = self.neighbours.unit
+        return (f"chance alone decides whose {unit.plural} a round is about",)
+
+
+class SelfDrawn(ByChance, frozen=True, tag=True):
+    """A mixture over how many of the honest parties join a round, each by chance of its own.
+
+    Made by `tacit.privacy.shuffling.self_drawn_round`. Given how many joined, which is visible, they are a
+    uniform sample.
+
+    Attributes:
+        parts: What is released, each on the same data.
+        weights: Probability of each, > 0; together at most 1, and with the rest nothing is released.
+        clients: Honest parties that may join, at least.
+        rate: Probability that one of them does.
+    """
+
+    clients: int
+    rate: float
+
+    def __post_init__(self) -> None:
+        check_count("clients", self.clients)
+        check_probability("rate", self.rate, low_open=True)
+        super().__post_init__()
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """That so many parties toss a coin that nobody sees."""
+        return (
+            f"each of {self.clients:,} honest parties joins a round with probability {self.rate:.6g}, by "
+            "chance of its own, and nobody learns which do",
+        )
+
+
 class AnyOf(_Combined, frozen=True, tag=True):
     """One release with several whole proofs; at every epsilon the best of them holds."""
 
@@ -228,14 +294,17 @@ def assumptions_of(event: Event) -> tuple[str, ...]:
         Clauses of a guarantee's sentence: no statement may leave one out.
     """
     # Equal parts say the same: a plan may hold thousands.
-    clauses = [clause for part in dict.fromkeys(parts_of(event)) for clause in assumptions_of(part)]
+    found = [assumptions_of(part) for part in dict.fromkeys(parts_of(event))]
+    clauses = [clause for part in found for clause in part]
+    if isinstance(event, SelfDrawn):  # what one part says of its size, others do not bear out
+        clauses = [clause for clause in clauses if all(clause in part for part in found)]
     return tuple(dict.fromkeys((*clauses, *event.assumptions)))
 
 
 def parts_of(event: Event) -> tuple[Event, ...]:
     """Return the events that an event combines; none for a leaf."""
     match event:
-        case Compose(parts=parts) | Parallel(parts=parts) | AnyOf(proofs=parts):
+        case Compose(parts=parts) | Parallel(parts=parts) | AnyOf(proofs=parts) | ByChance(parts=parts):
             return parts
         case Repeat(part=part) | Sampled(part=part) | Replaced(part=part):
             return (part,)

@@ -1,6 +1,7 @@
 """Privacy by shuffling: laws that dominate a batch of messages whose senders are forgotten."""
 
 from tacit.privacy.shuffling.blanket import BlanketBound, Cells
+from tacit.privacy.shuffling.drawn import drawn_round, self_drawn_round
 from tacit.privacy.shuffling.gaussian import ShuffledGaussian, clones_level
 from tacit.privacy.shuffling.pair import ShuffledPair
 from tacit.privacy.shuffling.randomizers import RANDOMIZERS, Dominating, Randomizer, dominating
@@ -17,4 +18,6 @@ __all__ = [
     "ShuffledPair",
     "clones_level",
     "dominating",
+    "drawn_round",
+    "self_drawn_round",
 ]

@@ -101,8 +101,9 @@ class ShuffledPair:
 
     @property
     def work(self) -> float:
-        """About how many numbers one delta takes: tails of binomial laws of some thousand groups."""
-        return 1e5
+        """About how many numbers one delta takes: tails of binomial laws of up to some thousand groups."""
+        deviation = math.sqrt(self.parties * self.blanket * (1 - self.blanket))
+        return min(100 * (20 * deviation + 10), 1e5)
 
     @cached_property
     def _fine(self) -> tuple[Array, Array]:
