@@ -2,7 +2,7 @@
 
 Source: Girgis (2023), Chapter 4: CLDP-SGD, whose parties are drawn for every round, and DSS-SGD, whose
 parties join by themselves. Which parties a round is about, and which of their records, nobody learns but the
-shuffler; that is most of what makes a round cheap (docs/theory/shuffling.md, section 5).
+shuffler; that is most of what makes a round cheap (docs/theory/shuffling.md, section 11).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Rounds in which a secret part of all parties sends messages: drawn by the shuffler, or by themselves.
 
 What a round shows is a mixture over what is visible of the draw, of releases on samples whose members are
-hidden. Source: Girgis (2023), Sections 4.3, 4.4 and Appendix C (docs/theory/shuffling.md, section 5).
+hidden. Source: Girgis (2023), Sections 4.3, 4.4 and Appendix C (docs/theory/shuffling.md, section 11).
 """
 
 from __future__ import annotations
