@@ -34,6 +34,7 @@ from benchmarks import (
     iteration,
     means,
     messages,
+    neural,
     noise,
     projection,
     recoverable,
@@ -81,6 +82,7 @@ MODULES = (
     fairness_curves,
     tables,
     messages,
+    neural,
 )
 CASES: tuple[Case, ...] = tuple(case for module in MODULES for case in module.CASES)
 

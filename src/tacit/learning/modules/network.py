@@ -71,11 +71,13 @@ class Network:
         self._last = len(shape) == 3 and self.device.type == "cpu"
         if self._last:
             module.to(memory_format=torch.channels_last)
+        self._flat = None if self._last or self.device.type != "cpu" else self._flattened()
         self._names = {id(one): name for name, one in self.named.items()}
         self._calls: list[tuple[Any, Any, Any]] | None = None
         self.known: set[str] = set()
         self._pairs: dict[str, str] = {}
         self._held: Any = None
+        self._sums: Any = None
         for layer in module.modules():
             if _known(layer):
                 own = {self._names[id(p)] for p in layer.parameters(recurse=False) if id(p) in self._names}
@@ -101,10 +103,21 @@ class Network:
 
     def load(self, w: Array) -> None:
         """Give the module these parameters, shape (size,)."""
+        if self._flat is not None:
+            with np.errstate(over="ignore", invalid="ignore"):
+                np.copyto(self._flat.numpy(), w, casting="unsafe")
+            return
         values = tensor_of(w, self.dtype, self.device)
         with torch.no_grad():
             for name, one in self.named.items():
                 one.copy_(values[self.places[name]].view_as(one))
+
+    def _flattened(self) -> Any:
+        """Return memory that all parameters are views of."""
+        flat = tensor_of(self.flat(), self.dtype, self.device)
+        for name, one in self.named.items():
+            one.data = flat[self.places[name]].view(one.shape)
+        return flat
 
     def alike(self) -> Any:
         """Return a context in which an accelerator rounds a product in the same way each time."""
@@ -122,6 +135,14 @@ class Network:
         found = self._held.to(self.device).reshape(len(X), *self.shape)
         # Pooling is several times as fast so, and patches are copied in longer runs.
         return found.contiguous(memory_format=torch.channels_last) if self._last else found
+
+    def zeros(self, silos: int, *, exact: bool) -> Any:
+        """Return zeros for sums, shape (silos, size): fresh ones in float64, or those of the last call."""
+        if exact:
+            return torch.zeros(silos, self.size, dtype=torch.float64, device=self.device)
+        if self._sums is None or len(self._sums) != silos:
+            self._sums = torch.zeros(silos, self.size, dtype=self.dtype, device=self.device)
+        return self._sums.zero_()
 
     def place(self, name: str, part: ParameterRows) -> slice:
         """Return where the rows of a parameter are, and those of its bias, if they are with them."""

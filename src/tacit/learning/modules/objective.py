@@ -91,7 +91,6 @@ class ModuleObjective:
         self._wanted = min(_CHUNK, max(1, _NUMBERS // max(numbers, 1))) if chunk is None else chunk
         self._start = self._network.flat()
         self._chunks: dict[int, int] = {}
-        self._held: Any = None
 
     @property
     def chunk(self) -> int:
@@ -160,19 +159,13 @@ class ModuleObjective:
         Returns:
             Shape (silos, size): as silo by silo, but for the order of additions.
         """
-        totals, exact = self._zeros(len(silos)), dtype is np.float64
         ends = np.cumsum([len(one) for one in silos])
-        records = (
-            silos[0]
-            if len(silos) == 1
-            else Records.of(
-                np.concatenate([one.X for one in silos]), np.concatenate([one.y for one in silos])
-            )
-        )
+        records = silos[0] if len(silos) == 1 else _joined(silos)
+        totals = _Totals(self._network, len(silos), exact=dtype is np.float64)
         for part, (parts,) in self._passes(records, [w]):
-            factors = self._factors(parts, radius, exact=exact)
-            self._add(totals, parts, factors, _segments(ends, part), exact=exact)
-        return np.asarray(totals.cpu().numpy())
+            factors = self._factors(parts, radius, exact=totals.exact)
+            totals.add(parts, factors, _segments(ends, part))
+        return totals.sums
 
     def clipped_difference(
         self,
@@ -187,7 +180,7 @@ class ModuleObjective:
         """Return the sum of the clipped rows of `RecordDifference`, shape (size,)."""
         from tacit.learning.modules.folded import difference
 
-        total, exact = self._zeros(1), dtype is np.float64
+        totals, exact = _Totals(self._network, 1, exact=dtype is np.float64), dtype is np.float64
         for part, (first, second) in self._passes(records, [w, previous]):
             if clip is None:
                 ones = self._torch.ones(self.chunk, dtype=self._torch.float64, device=self._network.device)
@@ -199,15 +192,12 @@ class ModuleObjective:
                 )
             parts = {name: difference(one, second[name], both) for name, one in first.items()}
             factors = self._factors(parts, radius, exact=exact)
-            self._add(total, parts, factors, [(0, slice(0, part.stop - part.start))], exact=exact)
-        return np.asarray(total[0].cpu().numpy())
+            totals.add(parts, factors, [(0, slice(0, part.stop - part.start))])
+        return np.asarray(totals.sums[0])
 
     @property
     def _floats(self) -> Any:
         return np.float64 if self._network.dtype == self._torch.float64 else np.float32
-
-    def _zeros(self, silos: int) -> Any:
-        return self._torch.zeros(silos, self.size, dtype=self._torch.float64, device=self._network.device)
 
     def _said(self, w: Array, X: Array) -> Iterator[tuple[slice, Any]]:
         """Yield what the module says, chunk by chunk; something of no records too, for its shape."""
@@ -267,24 +257,6 @@ class ModuleObjective:
             factors = clip_slopes(ones, sizes, inside)
         return self._torch.as_tensor(factors.astype(np.float64), device=self._network.device)
 
-    def _add(
-        self, totals: Any, parts: Mapping[str, Any], factors: Any, segments: Sequence[Any], *, exact: bool
-    ) -> None:
-        """Add sums of rows times factors to the totals, shape (silos, size)."""
-        # Without a copy of it, single precision is added up in memory that is there already.
-        own = totals if exact or totals.dtype == self._network.dtype else self._space(len(totals))
-        for name, part in parts.items():
-            part.add(own[:, self._network.place(name, part)], factors, segments)
-        if own is not totals:
-            totals += own
-
-    def _space(self, silos: int) -> Any:
-        """Return zeros in the dtype of the parameters, shape (silos, size), for one chunk."""
-        if self._held is None or len(self._held) != silos:
-            zeros = self._torch.zeros
-            self._held = zeros(silos, self.size, dtype=self._network.dtype, device=self._network.device)
-        return self._held.zero_()
-
     def _alike(self, chunk: int) -> bool:
         """Whether equal records have equal gradients to the last bit, wherever in a chunk they stand."""
         if chunk == 1:
@@ -297,6 +269,35 @@ class ModuleObjective:
             parts = self._back(np.repeat(record, chunk, axis=0), np.zeros(chunk))
             squares = [part.squared(exact=exact) for part in parts.values() for exact in (True, False)]
         return all(bool((each == each[0]).all()) for each in squares)
+
+
+class _Totals:
+    """Sums of silos, in float64 from chunk to chunk.
+
+    Within a chunk single precision is added up in memory that is there already: fresh one costs as much as
+    the sum.
+    """
+
+    def __init__(self, network: Any, silos: int, *, exact: bool) -> None:
+        self._network, self.exact = network, exact
+        self._chunk = network.zeros(silos, exact=exact)
+        self._sums: Array | None = None
+
+    def add(self, parts: Mapping[str, Any], factors: Any, segments: Sequence[tuple[int, slice]]) -> None:
+        """Add the rows of a chunk times their factors."""
+        for name, part in parts.items():
+            part.add(self._chunk[:, self._network.place(name, part)], factors, segments)
+        if not self.exact:
+            found = self._chunk.cpu().numpy().astype(np.float64)
+            self._sums = found if self._sums is None else self._sums + found
+            self._chunk.zero_()
+
+    @property
+    def sums(self) -> Array:
+        """Of each silo, shape (silos, size)."""
+        if self.exact or self._sums is None:
+            return np.array(self._chunk.cpu().numpy(), dtype=np.float64)
+        return self._sums
 
 
 def torch_objective(
@@ -374,6 +375,11 @@ def _shape(module: Any, shape: Sequence[int] | None) -> tuple[int, ...]:
             "shape must be given, the shape of one record, unless the first layer is linear."
         )
     return (int(first.in_features),)  # type: ignore[union-attr]
+
+
+def _joined(silos: Sequence[Records]) -> Records:
+    """Return the records of all silos."""
+    return Records.of(np.concatenate([one.X for one in silos]), np.concatenate([one.y for one in silos]))
 
 
 def _filled(values: Array, n: int) -> Array:

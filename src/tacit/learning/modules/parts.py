@@ -67,9 +67,14 @@ class ParameterRows(Protocol):
 
 
 def times(values: Any, factors: Any) -> Any:
-    """Return values times their record's factor; 0 for bad records, and below the normal numbers."""
+    """Return values times their record's factor, and 0 for bad records.
+
+    In float64 what is below the normal numbers is 0, too: it is rounded coarsely.
+    """
     scaled = values * factors.to(values.dtype).reshape(-1, *[1] * (values.ndim - 1))
-    # An infinity times zero is NaN, which fails the comparison; small numbers are rounded coarsely.
+    if scaled.dtype != torch.float64:
+        return without_bad(scaled, factors)
+    # An infinity times zero is NaN, which fails the comparison.
     return torch.where(scaled.abs() >= torch.finfo(scaled.dtype).tiny, scaled, 0)
 
 
@@ -135,9 +140,11 @@ class Product:
 
     def squared(self, *, exact: bool) -> Any:  # noqa: ARG002
         """Return the squared norm of each row."""
-        left, right = (
-            torch.linalg.vector_norm(each.double(), dim=2) ** 2 for each in (self.left, self.right)
-        )
+        left = torch.linalg.vector_norm(self.left.double(), dim=2) ** 2
+        if self.groups == 1:  # only one of both is measured in single precision
+            right = squares(self.right)[:, None]
+        else:
+            right = torch.linalg.vector_norm(self.right.double(), dim=2) ** 2
         return (left * (right + 1 if self.biased else right)).sum(1)
 
     def add(self, totals: Any, factors: Any, segments: Sequence[Segment]) -> None:
