@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tacit.errors import LedgerError, ParameterError, RefusalError
-from tacit.federation import Batch, Crowd, Fixed, InProcess, Measure, Plan, Poisson, Silo, Step
+from tacit.federation import Batch, Crowd, Disjoint, Fixed, InProcess, Measure, Plan, Poisson, Silo, Step
 from tacit.means import AdditiveMean, DiscreteGaussianNoise
 from tacit.numerics import Array
 from tacit.privacy import Neighbours, Relation, TrustModel
@@ -146,15 +146,48 @@ def test_numbers_that_are_not_finite_are_not_kept() -> None:
     np.testing.assert_allclose(found[2], (mine + others.sum(axis=0)) / 5, atol=1e-15)
 
 
-@pytest.mark.parametrize("batch", [Fixed(size=2), Poisson(rate=0.5)], ids=["fixed", "poisson"])
-def test_a_state_never_remembers_a_sample(batch: Batch) -> None:
+@pytest.mark.parametrize("batch", [Fixed(size=2), Disjoint(size=1)], ids=["fixed", "disjoint"])
+def test_a_state_never_remembers_a_sample_of_fixed_size(batch: Batch) -> None:
     estimator = AdditiveMean(dim=DIM, neighbours=Neighbours(Relation.ZERO_OUT), on_violation="clip")
-    with pytest.raises(ParameterError, match="needs full batches"):
+    with pytest.raises(ParameterError, match="needs full or Poisson batches"):
         silo().accept(plan(estimator=estimator, batch=batch))
-    with pytest.raises(ParameterError, match="needs full batches"):
+    with pytest.raises(ParameterError, match="needs full or Poisson batches"):
         Crowd(Rows(X), {"personal": Personal()}, trusts_server=True).open(
             plan(estimator=estimator, batch=batch, parties=5)
         )
+
+
+def test_only_units_of_a_poisson_sample_go_on() -> None:
+    estimator = AdditiveMean(dim=DIM, neighbours=Neighbours(Relation.ZERO_OUT), on_violation="clip")
+    units = Rows(X)
+    one = Silo(units, {"personal": Personal()}, trusts_server=True, rng=np.random.default_rng(0))
+    found = means(one, plan(estimator=estimator, batch=Poisson(rate=0.7)))
+    assert len(units.taken) == len(POINTS)  # no sample was empty
+    seen: list[list[Array]] = [[] for _ in X]
+    for w, index, mean in zip(POINTS, units.taken, found, strict=True):
+        for unit in index:
+            seen[unit].append(w * X[unit])
+        np.testing.assert_allclose(mean, sum(np.mean(seen[unit], axis=0) for unit in index) / 3.5)
+    kept = one.kept("personal")
+    assert kept[:, 0].tolist() == [len(some) for some in seen]
+    np.testing.assert_allclose(kept[:, 1:], [np.mean(some, axis=0) if some else 0 * X[0] for some in seen])
+    for other, name in ((one, "row"), (silo(), "personal")):
+        with pytest.raises(ParameterError, match="must keep a state"):
+            other.kept(name)
+
+
+def test_a_crowd_keeps_what_poisson_samples_have_seen() -> None:
+    class Counting(Personal):
+        def update(self, units: Rows, at: Mapping[str, Array], state: Array) -> tuple[Array, Array]:
+            return state[:, :1] * at["w"], state + 1
+
+    estimator = AdditiveMean(dim=DIM, neighbours=Neighbours(Relation.ZERO_OUT), on_violation="clip")
+    many = Rows(np.zeros((400, DIM)))
+    made = Crowd(many, {"personal": Counting()}, trusts_server=True, rng=np.random.default_rng(0))
+    ask = made.open(plan(estimator=estimator, batch=Poisson(rate=0.5), parties=400))
+    found = [ask(r, {"w": np.full(DIM, 0.1)}, (RADIUS,))[0][0] for r in range(4)]
+    # Units of round r were in half of the r rounds before; six standard errors.
+    np.testing.assert_allclose(found, [0.0, 0.05, 0.1, 0.15], atol=0.03)
 
 
 def test_no_walk_and_no_second_mention() -> None:

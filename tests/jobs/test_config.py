@@ -9,17 +9,19 @@ from typing import Any
 import pytest
 
 from tacit.errors import ParameterError, UnknownNameError
-from tacit.federation import Disjoint, Fixed, Full
+from tacit.federation import Disjoint, Fixed, Full, Poisson
 from tacit.jobs import DEMO, Job, JobConfig
 from tacit.learning import (
     ALGORITHMS,
     AcceleratedNoisyMinibatchSGD,
+    AdaPeD,
     Algorithm,
     ClippedACSA,
     ClippedProximalSGD,
     ClippedSGD,
     ClippedSubgradient,
     CompressedShuffledSGD,
+    FedAvg,
     InterleavedShuffle,
     LanAcceleratedSGD,
     LipschitzSGD,
@@ -242,6 +244,8 @@ def test_a_job_trains_the_algorithm_that_it_names_with_the_options_that_it_has()
         "dss-sgd": SelfSampledSGD(rounds=7, batch=Fixed(size=3), rate=0.25),
         "semi-ldp": SemiLocalSGD(rounds=7, batch=Disjoint(size=3), mu=0.1),
         "clipped-ac-sa": ClippedACSA(rounds=7, batch=Disjoint(size=3), smoothness=2.0),
+        "fed-avg": FedAvg(rounds=7, batch=Poisson(rate=0.5), local_steps=3, scale=0.5),
+        "adaped": AdaPeD(rounds=7, local_steps=4, psi=2.0),
         "clipped-subgradient": ClippedSubgradient(rounds=7, batch=Fixed(size=3), pull=0.5),
         "localized": LocalizedSubgradient(rounds=7, sample="sqrt"),
         "localized-phases": PhasedLocalizedSubgradient(rounds=7, mu=0.1),
@@ -267,6 +271,8 @@ def test_a_job_trains_the_algorithm_that_it_names_with_the_options_that_it_has()
         "mb-psgm": {"rounds": 7, "batch": 3, "options": {"first": "full", "messages": "hemispheres"}},
         "prox-sgd": {"rounds": 7, "batch": 3, "mu": 0.1},
         "prox-svrg": {"rounds": 7, "batch": 3, "options": {"period": 3}},
+        "fed-avg": {"rounds": 7, "batch": 0.5, "local_steps": 3, "options": {"scale": 0.5}},
+        "adaped": {"rounds": 7, "local_steps": 4, "options": {"psi": 2}},
         "clipped-subgradient": {"rounds": 7, "batch": 3, "options": {"pull": 0.5}},
         "localized": {"rounds": 7, "options": {"sample": "sqrt"}},
         "localized-phases": {"rounds": 7, "mu": 0.1},

@@ -38,6 +38,7 @@ OTHER_THAN = {
         tuple(loss for loss in LOSSES if loss != "squared"),
         "the algorithm 'pda' needs the squared loss, got {loss!r}",
     ),
+    "adaped": (("hinge", *NUMBER_LOSSES), "the algorithm 'adaped' needs the loss 'logistic', got {loss!r}"),
 }
 """Losses that an algorithm refuses, and what it says."""
 

@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 from tacit.errors import ParameterError, RefusalError, UnknownNameError
-from tacit.federation import Ask, Batch, Disjoint, Fixed, Full, Statistic, Step
+from tacit.federation import AnyStatistic, Ask, Batch, Disjoint, Fixed, Full, Statistic, Step
 from tacit.learning import (
     Algorithm,
     FederatedLogisticRegression,
@@ -115,7 +115,7 @@ class Careful(Method, frozen=True, kw_only=True, tag="careful"):
         return best
 
 
-def statistics_of(method: Method) -> dict[str, Statistic]:
+def statistics_of(method: Method) -> dict[str, AnyStatistic]:
     return {name: make(OBJECTIVE) for name, make in method.statistics.items()}
 
 

@@ -31,6 +31,7 @@ from tacit.learning import (
 )
 from tacit.learning.algorithms import ALGORITHMS, statistics_of
 from tacit.learning.gradient_norms import NORMS
+from tacit.learning.personal.party_rounds import LOCAL_MOVE, PERSONAL_ROUND
 from tacit.means import AdditiveMean, BinomialMean, DiscreteGaussianNoise, Round
 from tacit.numerics import Array
 from tacit.privacy import DiscreteGaussian, Neighbours, Relation, TrustModel
@@ -198,4 +199,5 @@ def test_every_statistic_of_an_algorithm_is_here() -> None:
     asked = {name for make in ALGORITHMS.values() for name in make.statistics} | {NORMS}
     # Of a hidden run no sum is priced, but every step: tests/learning/shuffled/test_kernels.py.
     steps = {"hidden-gradient"}
+    asked -= {PERSONAL_ROUND, LOCAL_MOVE}  # of parties: tests/learning/personal/test_party_rounds.py
     assert asked - steps == STATISTICS == set(known(goal)) - steps

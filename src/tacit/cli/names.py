@@ -57,6 +57,7 @@ ALGORITHMS: Final = (
     *("cldp-sgd", "dss-sgd", "pda", "semi-ldp"),
     *("clipped-ac-sa", "clipped-sgd", "clipped-prox-sgd"),
     *("clipped-subgradient", "localized", "localized-phases"),
+    *("fed-avg", "adaped"),
 )
 ATTACKED: Final = (
     *("training", "gaussian", "laplace", "discrete-gaussian", "discrete-laplace", "2rr", "krr:B", "additive"),

@@ -27,7 +27,7 @@ def show_result(result: JobResult, folder: Path, *, roster: Path | None = None) 
     from tacit.reports import baseline_of, guarantees_about, left_out, result_rows, silo_words
     from tacit.reports.inside import hidden_words
     from tacit.reports.statement import notes_on_moment
-    from tacit.reports.tables import metric_of, unused_labels, why_chosen
+    from tacit.reports.tables import metric_of, personal_words, unused_labels, why_chosen
 
     rows = result_rows(result)
     metric = metric_of(result)
@@ -51,6 +51,7 @@ def show_result(result: JobResult, folder: Path, *, roster: Path | None = None) 
     ]
     if result.job.leaves_out_central:
         about.append("central is left out: no server sees the steps inside silos, to add noise to them.")
+    about += [personal_words(one.trust, one.personal) for one in result.results if one.personal is not None]
     clips = {one.trust: one.trained.clip for one in result.results if one.trained.clip is not None}
     about += [f"{trust}: a first round chose the clip {clip:.4g}." for trust, clip in clips.items()]
     about += [f"{trust} is left out: {why}." for trust, why in left_out(result).items()]

@@ -18,7 +18,7 @@ from typing import Any, cast
 import numpy as np
 
 from tacit.errors import ParameterError, RefusalError
-from tacit.federation.batches import Full
+from tacit.federation.batches import Full, Poisson
 from tacit.federation.correlated import CorrelatedStep
 from tacit.federation.descent import Descent, UnitSteps
 from tacit.federation.epochs import Descend
@@ -206,10 +206,12 @@ class Contributions:
                 statistic = self._stateful.get(measure.statistic)
                 if statistic is None:
                     continue
-                if not isinstance(step.batch, Full) or isinstance(step, Walk | HiddenRun | CorrelatedStep):
+                if not isinstance(step.batch, Full | Poisson) or isinstance(
+                    step, Walk | HiddenRun | CorrelatedStep
+                ):
                     raise ParameterError(
-                        f"the statistic {measure.statistic!r} keeps a state, which needs full batches and no "
-                        "walk: what is kept would tell which units a sample held."
+                        f"the statistic {measure.statistic!r} keeps a state, which needs full or Poisson "
+                        "batches and no walk: what is kept would tell which units another sample held."
                     )
                 if sum(other.statistic == measure.statistic for other in step.measures) > 1:
                     raise ParameterError(

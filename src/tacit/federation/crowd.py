@@ -363,8 +363,9 @@ class CrowdRounds:
             if isinstance(step.batch, Poisson) and measure.estimator.linear:
                 mean = mean * (rows / step.batch.expected(self._size))
             means.append(mean)
+        drawn = slice(None) if sampled is None else sampled > 0
         for name, kept in states.items():
-            self._states[name][index] = kept
+            self._states[name][index[drawn]] = kept[drawn]
         return tuple(means)
 
     def _batch(self, kind: int, number: int, present: IntArray) -> tuple[IntArray, Array | None]:

@@ -18,10 +18,12 @@ from tacit.federation.plan import Plan
 from tacit.federation.protocols import Party, Terms, Traffic, Unsent, Weights
 from tacit.federation.query import Query
 from tacit.federation.shuffler import Shuffler
+from tacit.federation.silo import Silo
 from tacit.federation.silos import Agreed, Gathered, SiloFederation, SiloRounds
 from tacit.federation.store import SecretOf
 from tacit.federation.summed import SummedRounds, UnmaskedSums
 from tacit.ledger import Ledger
+from tacit.numerics import Array
 from tacit.privacy import Guarantee, PrivacyBudget, TrustModel
 from tacit.randomness import secure
 
@@ -115,6 +117,21 @@ class InProcess(SiloFederation):
         return InProcessRounds(
             self._parties, agreed, shuffler=self._shuffler(plan, run), sums=sums, is_down=self._is_down
         )
+
+    @property
+    def holds_silos(self) -> bool:
+        """Whether all parties are silos of this process, whose owners may read what they keep."""
+        return all(isinstance(party, Silo) for party in self._parties)
+
+    def kept(self, statistic: str) -> list[Array]:
+        """Return what a stateful statistic keeps in each silo, where one process holds all of them.
+
+        Raises:
+            ParameterError: A party is no silo, or keeps nothing of that name.
+        """
+        if not self.holds_silos:
+            raise ParameterError("what parties keep can be read where all of them are silos of this process.")
+        return [party.kept(statistic) for party in self._parties if isinstance(party, Silo)]
 
     def alone(self, plan: Plan) -> list[Guarantee]:
         """Return what each party's messages show alone, under shuffle and aggregate trust; else nothing."""

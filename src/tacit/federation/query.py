@@ -177,16 +177,21 @@ class StatefulStatistic(Protocol):
     """A statistic that keeps numbers of each unit in its silo from round to round, such as a personal model.
 
     A row and the numbers that are kept may depend on their own unit, on what was kept of it and on the point
-    only, as for every statistic. Plans ask for it with full batches: what a unit remembers of having been in
-    a sample would tell, round by round, whom the sample held, and a price counts on nobody knowing that.
-
-    Attributes:
-        state_size: Numbers that are kept of a unit; zeros before the first round.
-        state_version: Of their meaning; a run goes on with numbers of the same version only.
+    only, as for every statistic. Plans ask for it with full batches, or with Poisson samples: there a unit's
+    coins are independent of what it remembers of earlier ones, so that given all answers before, a round is a
+    mixture of rounds that each have the price of the sample (docs/theory/personal-models.md). Whether a unit
+    is in a sample of fixed size depends on who else is, and nothing is proven of that.
     """
 
-    state_size: int
-    state_version: int
+    @property
+    def state_size(self) -> int:
+        """Numbers that are kept of a unit; zeros before the first round."""
+        ...
+
+    @property
+    def state_version(self) -> int:
+        """Of their meaning; a run goes on with numbers of the same version only."""
+        ...
 
     def update(self, units: Any, at: Mapping[str, Array], state: Array) -> tuple[Array, Array]:
         """Return one row per unit, shape (k, dim), and what is kept of it, shape (k, state_size)."""

@@ -263,6 +263,29 @@ class Silo:
                 self._run.masks.wipe()
             self._run = None
 
+    def kept(self, statistic: str) -> Array:
+        """Return what a stateful statistic keeps of the silo's units, for the owner: it never leaves.
+
+        Args:
+            statistic: Its name.
+
+        Returns:
+            Shape (units, state_size); zeros before the first answer.
+
+        Raises:
+            ParameterError: No accepted plan asks for it.
+            LedgerError: What was kept is of other statistics, versions or data.
+        """
+        with self._lock:
+            run = self._run
+            states = {} if run is None else run.keeper.read(run.store.state()).states
+            if statistic not in states:
+                raise ParameterError(
+                    f"statistic must keep a state in the run that {self._owner.who} has accepted, got "
+                    f"{statistic!r}."
+                )
+            return states[statistic]
+
     def rest(self) -> None:
         """Free what the accepted run holds in memory; a later `accept` of the run goes on with it."""
         with self._lock:
@@ -333,19 +356,25 @@ class Silo:
 
     def _means(self, task: CheckedQuery, run: AcceptedRun, kept: Kept) -> list[list[Message]]:
         """Return the messages about the means of one batch."""
-        asked, units = task.asked, self._batch(task, run)
-        return [
+        asked, index = task.asked, self._index(task, run)
+        units = self._units if index is None else self._units.take(index)
+        states = kept.states if index is None else {name: all_[index] for name, all_ in kept.states.items()}
+        messages = [
             self._messages(
                 measure,
                 units,
                 at=task.at,
                 round=_round(asked.rows, radius, task.query.step),
                 fused=fused,
-                states=kept.states,
+                states=states,
                 run=run,
             )
             for measure, radius, fused in zip(asked.sent, task.query.radius, task.fused, strict=True)
         ]
+        if index is not None:
+            for name, state in states.items():
+                kept.states[name][index] = state
+        return messages
 
     def _messages(
         self,
@@ -364,13 +393,18 @@ class Silo:
         )
 
     def _batch(self, task: CheckedQuery, run: AcceptedRun, *, local: int = 0) -> Any:
-        """Return the units of a round; the silo draws them with its own randomness and tells nobody."""
+        """Return the units of a round."""
+        index = self._index(task, run, local=local)
+        return self._units if index is None else self._units.take(index)
+
+    def _index(self, task: CheckedQuery, run: AcceptedRun, *, local: int = 0) -> IntArray | None:
+        """Return which units are in a round, None for all; a silo draws them in secret and tells nobody."""
         step, size = task.asked.step, task.asked.rows
         match step.batch:
             case Fixed():
-                index = sample_fixed(len(self._units), size, self._rng)
+                return sample_fixed(len(self._units), size, self._rng)
             case Poisson():
-                index = sample_poisson(len(self._units), step.batch.rate_for(self.size), self._rng)
+                return sample_poisson(len(self._units), step.batch.rate_for(self.size), self._rng)
             case Disjoint():
                 block = (task.earlier * step.batches + local) // step.batch.repeats
                 start = run.blocks[task.kind] + step.start(block, self.size)
@@ -378,9 +412,9 @@ class Silo:
                 index = take_disjoint_batch(self._order(run), start, held)
                 if step.batch.sample is not None:
                     index = index[sample_fixed(held, size, self._rng)]
+                return index
             case _:
-                return self._units
-        return self._units.take(index)
+                return None
 
     def _order(self, run: AcceptedRun) -> IntArray:
         """Return the secret order of the run, stored before anything is computed with it."""

@@ -7,6 +7,7 @@ from tacit.jobs.fair import CURVE_WEIGHTS, FairJob
 from tacit.jobs.fair_result import CurvePoint, FairResult
 from tacit.jobs.job import Job, Ledgers, Progress
 from tacit.jobs.model import MODEL_FILE, TrainedModel, load_model
+from tacit.jobs.personal import PersonalScores
 from tacit.jobs.results import JobResult, PlannedRun, TrustResult
 from tacit.jobs.scores import Bin, ClassScores, NumberScores, Scores, SiloScore, SweepPoint
 from tacit.jobs.terms import FEWEST_UNITS, JobTerms
@@ -30,6 +31,7 @@ __all__ = [
     "JobTerms",
     "Ledgers",
     "NumberScores",
+    "PersonalScores",
     "PlannedMean",
     "PlannedRun",
     "Progress",

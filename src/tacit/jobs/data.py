@@ -15,6 +15,7 @@ from tacit.errors import DataError, ParameterError, check_choice, printable
 from tacit.jobs.config import SPLITS, JobConfig
 from tacit.jobs.facts import PublicFacts, read_sample
 from tacit.jobs.held_out import HeldOut
+from tacit.learning.fitting import protected
 from tacit.learning.public import PublicSample
 from tacit.ledger import accounts_beside
 from tacit.numerics import Array, IntArray
@@ -54,6 +55,7 @@ class JobData:
         tables: The files that the records come from; None for a data set.
         sample: Public records, with labels where their file has them; None without.
         sensitive: Sensitive columns as text, "" where missing; they are no features.
+        unit: What is protected.
     """
 
     X: Array
@@ -78,23 +80,25 @@ class JobData:
     tables: data.TableFiles | None = None
     sample: PublicSample | None = None
     sensitive: Mapping[str, Array] = field(default_factory=dict)
+    unit: Unit = Unit.RECORD
 
     @property
     def facts(self) -> PublicFacts:
         """What is public of it, the numbers of units included."""
         return PublicFacts(
             sizes=self.sizes,
-            unit=Unit.RECORD if self.persons is None else Unit.PERSON,
             **{name: getattr(self, name) for name in _PUBLIC},
         )
 
     @property
     def sizes(self) -> list[int]:
-        """Number of protected units that each silo trains on: records, or persons."""
+        """Number of protected units that each silo trains on: records, or persons, or itself."""
         return [self.units(index) for index in self.train]
 
     def units(self, records: IntArray) -> int:
-        """Return how many protected units some records are; how many records a person has is private."""
+        """Return how many protected units some records of a silo are; how many a person has is private."""
+        if self.unit is Unit.PARTY:
+            return 1
         return len(records) if self.persons is None else len(pd.unique(self.persons[records]))
 
 
@@ -203,6 +207,7 @@ def _from_table(job: JobConfig, rng: np.random.Generator) -> JobData:
         description=said,
         assumed=tuple(name for name in table.columns.columns if raw and name not in spec.columns),
         tables=tables,
+        unit=protected(job.algorithm, persons=table.persons is not None),
         sample=None if job.public is None else _sample(Path(job.public), tables, table),
         sensitive=table.sensitive,
     )
@@ -242,7 +247,8 @@ def _from_dataset(job: JobConfig, rng: np.random.Generator) -> JobData:
     kept = None if persons is None else persons[pool]
     names, silos = _split(job, groups[pool], kept, classes=len(loaded.classes), rng=rng)
     silos = [pool[index] for index in silos]
-    if loaded.test is None:
+    unit = protected(job.algorithm, persons=persons is not None)
+    if loaded.test is None or unit is Unit.PARTY:  # where silos differ, so do the records to score on
         train, test, test_silos = _hold_out(names, silos, job.test_fraction, loaded.persons, rng)
     else:
         train, test, test_silos = silos, np.asarray(loaded.test), None
@@ -265,6 +271,7 @@ def _from_dataset(job: JobConfig, rng: np.random.Generator) -> JobData:
         public=True,
         notes=loaded.notes,
         sensitive={name: loaded.sensitive[_known(name, loaded)] for name in job.sensitive_columns},
+        unit=unit,
     )
 
 

@@ -14,6 +14,7 @@ from tacit.data.descriptions import described_in_full
 from tacit.data.encoding import feature_names, feature_sources, read_numbers
 from tacit.errors import DataError, ParameterError, printable, shown
 from tacit.jobs.config import JobConfig
+from tacit.learning.fitting import protected
 from tacit.learning.public import PublicSample
 from tacit.numerics import Array
 from tacit.privacy import Unit
@@ -31,7 +32,7 @@ class PublicFacts:
         lower: Lower bound of the features.
         upper: Upper bound of the features.
         silo_names: Names of the silos, distinct, with what does not print written as an escape.
-        sizes: Number of protected units that each silo trains on: records, or persons.
+        sizes: Number of protected units that each silo trains on: records, persons, or 1: itself.
         unit: What is protected.
         feature_names: d names.
         feature_columns: d names of the columns that the features come from.
@@ -101,7 +102,7 @@ def facts_of_description(
         upper=1.0,
         silo_names=[printable(name) for name in silo_names],
         sizes=list(sizes),
-        unit=Unit.RECORD if person is None else Unit.PERSON,
+        unit=protected(job.algorithm, persons=person is not None),
         feature_names=names,
         feature_columns=feature_sources(found.features),
         columns=found.columns(label),

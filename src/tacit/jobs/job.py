@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -14,6 +14,7 @@ from tacit.federation import InProcess
 from tacit.jobs.config import JobConfig
 from tacit.jobs.data import JobData, held_out_records, load_job_data, with_description
 from tacit.jobs.ledgers import Ledgers
+from tacit.jobs.personal import score_personal
 from tacit.jobs.results import JobResult, PlannedRun, TrustResult, result_of
 from tacit.jobs.scores import SweepPoint, headline
 from tacit.jobs.terms import JobTerms
@@ -22,6 +23,7 @@ from tacit.learning.fitting import shows_only_the_end
 from tacit.learning.loss_choice import LossChoice
 from tacit.learning.objective import Grouped, Records
 from tacit.learning.prediction import planned_bits
+from tacit.learning.preparation import prepare
 from tacit.learning.settings import Settings
 from tacit.learning.training import consider, silos_for, train
 from tacit.numerics import Array
@@ -194,10 +196,24 @@ class Job:
                 progress(trust, number + 1, total)
 
         start = time.perf_counter()
-        trained = train(self._federation(settings, ledgers), settings, begin=begin, follow=follow)
+        federation = self._federation(settings, ledgers)
+        prepared = prepare(settings, federation.sizes)
+        trained = train(federation, settings, prepared=prepared, begin=begin, follow=follow)
         seconds = time.perf_counter() - start
-        scores = self.terms.score(trained.w, self._rows[self.data.test], held_out_records(self.data))
-        return result_of(self.terms, trust, trained, scores=scores, seconds=seconds, trace=tuple(trace))
+        rows, held_out = self._rows[self.data.test], held_out_records(self.data)
+        scores = self.terms.score(trained.w, rows, held_out)
+        result = result_of(self.terms, trust, trained, scores=scores, seconds=seconds, trace=tuple(trace))
+        personal = score_personal(
+            self.terms,
+            trained.personal,
+            scores,
+            parties=[self._units(index) for index in self.data.train] if trained.personal else (),
+            prepared=prepared,
+            algorithm=settings.algorithm,
+            rows=rows,
+            held_out=held_out,
+        )
+        return replace(result, personal=personal)
 
     def _federation(self, settings: Settings, ledgers: Ledgers | None) -> InProcess:
         """Return the silos of one training run, with the accounts that pay for it."""

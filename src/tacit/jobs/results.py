@@ -11,6 +11,7 @@ from tacit.jobs.config import JobConfig
 from tacit.jobs.data import JobData
 from tacit.jobs.facts import PublicFacts
 from tacit.jobs.model import TrainedModel
+from tacit.jobs.personal import PersonalScores
 from tacit.jobs.scores import Scores, SweepPoint
 from tacit.jobs.terms import JobTerms
 from tacit.learning.loss_choice import LossChoice
@@ -32,6 +33,7 @@ class TrustResult:
         trained: Parameters, plan, guarantees and traffic.
         guarantees: With the notes of the data among their assumptions.
         alone: Under shuffle and aggregate trust, what each silo's messages show alone, with their sender.
+        personal: What the silos' own models are worth, computed without privacy; None without such.
         model: Ready to predict.
         seconds: Training time.
         trace: (round, loss, score) on held-out records after each round; simulation on public data only.
@@ -45,6 +47,7 @@ class TrustResult:
     seconds: float
     trace: tuple[tuple[int, float, float], ...] = ()
     alone: tuple[Guarantee, ...] = ()
+    personal: PersonalScores | None = None
 
     @property
     def scores(self) -> Scores:

@@ -32,7 +32,7 @@ from tacit.learning.regularization import Regularization
 from tacit.learning.settings import Settings
 from tacit.learning.task import LinearTask
 from tacit.numerics import Array
-from tacit.privacy import Guarantee, Neighbours, Part, PrivacyBudget, Relation
+from tacit.privacy import Guarantee, Neighbours, Part, PrivacyBudget, Relation, Unit
 from tacit.privacy.run_clauses import clauses_of_run
 from tacit.privacy.weak import warn_of_weak
 
@@ -109,6 +109,8 @@ class JobTerms:
     def delta(self) -> float:
         """The delta of the budget; for "auto" 1 / n^2, where the smallest silo trains on n protected units.
 
+        Where whole parties are protected, n is their number.
+
         Raises:
             ParameterError: "auto" for a silo of so few units that 1 / n^2 would protect nobody, or where the
                 sizes of silos are not shown.
@@ -121,11 +123,13 @@ class JobTerms:
                 "delta must be a number under zero-out, got 'auto': 1 / n^2 would show the size of a silo."
             )
         # Not records where persons are protected: how many a person has is private.
-        n = min(self.facts.sizes)
+        parties = self.facts.unit is Unit.PARTY
+        n = len(self.facts.sizes) if parties else min(self.facts.sizes)
+        who = "there are" if parties else "a silo trains on"
         if n < FEWEST_UNITS and self.trusts != ("none",):
             raise ParameterError(
-                f"delta must be a number where a silo trains on fewer than {FEWEST_UNITS} units, got 'auto' "
-                f"and {n}: 1 / n^2 would protect nobody."
+                f"delta must be a number where {who} fewer than {FEWEST_UNITS} units, got 'auto' and {n}: "
+                "1 / n^2 would protect nobody."
             )
         return 1 / n**2
 
@@ -256,6 +260,8 @@ class JobTerms:
             persons: Id of the person of each record, shape (n,); None where a record is the unit.
         """
         records = Records.of(rows, self.task.outcomes(y))
+        if self.facts.unit is Unit.PARTY:
+            return Grouped.whole(records)
         return records if persons is None else Grouped.of(records, persons)
 
     def raw(self, w: Array, rows: Array) -> Array:

@@ -3,6 +3,7 @@
 from tacit.learning.algorithms import (
     ALGORITHMS,
     AcceleratedNoisyMinibatchSGD,
+    AdaPeD,
     Algorithm,
     AlgorithmInfo,
     ClippedACSA,
@@ -10,6 +11,7 @@ from tacit.learning.algorithms import (
     ClippedSGD,
     ClippedSubgradient,
     CompressedShuffledSGD,
+    FedAvg,
     InterleavedShuffle,
     LanAcceleratedSGD,
     LipschitzSGD,
@@ -71,6 +73,7 @@ from tacit.learning.personal import (
     PersonalizedMAP,
     Predictive,
     Prior,
+    adaped_event,
 )
 from tacit.learning.prediction import Prediction, predict
 from tacit.learning.public import PublicSample
@@ -87,6 +90,7 @@ __all__ = [
     "NOISES",
     "Absolute",
     "AcceleratedNoisyMinibatchSGD",
+    "AdaPeD",
     "Algorithm",
     "AlgorithmInfo",
     "AutoClip",
@@ -100,6 +104,7 @@ __all__ = [
     "Distillation",
     "DistillationPrior",
     "FeatureMap",
+    "FedAvg",
     "FederatedLinearRegression",
     "FederatedLogisticRegression",
     "FederatedNeuralClassifier",
@@ -178,6 +183,7 @@ __all__ = [
     "Trained",
     "WhitenedNoisyGD",
     "about",
+    "adaped_event",
     "algorithm_name",
     "ball_grid",
     "difference_radius",

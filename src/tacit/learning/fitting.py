@@ -57,6 +57,7 @@ __all__ = [
     "Trust",
     "check_noise_kind",
     "clipping_bound",
+    "protected",
     "shows_only_the_end",
     "silo_codes",
     "stated_clip",
@@ -179,10 +180,12 @@ class Request:
         self.check_noise()
         place = self.place(ledger)
         names, units = _split(task.features(X), y, silos=silos, persons=persons)
+        unit = protected(self.algorithm, persons=persons is not None)
+        if unit is Unit.PARTY:
+            units = [one if isinstance(one, Grouped) else Grouped.whole(one) for one in units]
         seed, noise, notes = self.randomness()
         if persons is not None and len(names) > 1:
             notes.append("no person has records in two silos")
-        unit = Unit.RECORD if persons is None else Unit.PERSON
         if self.private:
             notes.extend(clauses_of_ids(Neighbours(self.relation, unit)))
         sizes = [len(one) for one in units]
@@ -380,6 +383,26 @@ def check_noise_kind(noise: str, trust: str, algorithm: str | Algorithm = AUTO) 
         raise ParameterError(
             f"noise must be 'auto' under shuffle trust, where it is exact and in whole bits, got {noise!r}."
         )
+
+
+def protected(algorithm: str | Algorithm, *, persons: bool) -> Unit:
+    """Return what a run of an algorithm, or of the one of a name, protects.
+
+    Args:
+        algorithm: With a unit of its own, or without.
+        persons: Whether it is known whose each record is.
+
+    Raises:
+        ParameterError: Persons are named to an algorithm that protects whole parties, and so all of them.
+    """
+    kind = ALGORITHMS.get(algorithm) if isinstance(algorithm, str) else algorithm
+    own = getattr(kind, "unit", None)
+    if own is not None and persons:
+        raise ParameterError(
+            f"persons must not be named to an algorithm that protects whole {own.plural}: with a party, "
+            "everybody in it is protected."
+        )
+    return own or (Unit.PERSON if persons else Unit.RECORD)
 
 
 def _lacking(algorithm: object) -> str:

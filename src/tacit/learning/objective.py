@@ -100,7 +100,7 @@ class Records:
 
 @dataclass(frozen=True)
 class Grouped:
-    """Persons of one silo, each with all its records: the unit is the person.
+    """Persons of one silo, each with all its records: the unit is the person, or the party, which is one.
 
     Attributes:
         records: All records, person by person, in the order in which persons come.
@@ -129,6 +129,11 @@ class Grouped:
         codes, _ = pd.factorize(np.asarray(persons), use_na_sentinel=False)
         order = np.argsort(codes, kind="stable")
         return cls(records.take(order), np.concatenate([[0], np.cumsum(np.bincount(codes))]).astype(np.int64))
+
+    @classmethod
+    def whole(cls, records: Records) -> Grouped:
+        """Return all records as those of one unit: the party itself."""
+        return cls(records, np.array([0, len(records)], dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self.starts) - 1

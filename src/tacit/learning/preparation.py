@@ -36,7 +36,7 @@ from tacit.learning.quorum import asked_silos, least_arrivals
 from tacit.learning.round_errors import errors_of, multiplier_of
 from tacit.learning.settings import NOISES, Settings
 from tacit.numerics import Composite, ElasticNet, L2Ball, Regularizer, Zero
-from tacit.privacy import Gaussian, Neighbours, Relation, TrustModel, calibrate
+from tacit.privacy import Gaussian, Neighbours, Relation, TrustModel, Unit, calibrate
 
 __all__ = ["PlannedMean", "Prepared", "at_clip", "choose_rounds", "penalised", "prepare"]
 
@@ -113,6 +113,7 @@ def prepare(settings: Settings, sizes: Sequence[int]) -> Prepared:
         BudgetError: No noise meets the budget.
     """
     _check_trust(settings)
+    _check_unit(settings)
     _check_penalty(settings)
     _check_public(settings)
     if (auto := settings.auto_clip) is not None:
@@ -176,6 +177,21 @@ def _check_trust(settings: Settings) -> None:
         raise ParameterError(
             f"trust must be {' or '.join(one.value for one in allowed)} for the algorithm "
             f"{algorithm_name(settings.algorithm)!r}, got {settings.trust.value}{reason}."
+        )
+
+
+def _check_unit(settings: Settings) -> None:
+    """Refuse to protect something else than the algorithm does, or whole parties by one that does not."""
+    protects = settings.algorithm.unit if isinstance(settings.algorithm, Method) else None
+    if protects is not None and settings.unit is not protects:
+        raise ParameterError(
+            f"unit must be {protects.value} for the algorithm {algorithm_name(settings.algorithm)!r}, which "
+            f"protects whole {protects.plural}, got {settings.unit.value}."
+        )
+    if protects is None and settings.unit is Unit.PARTY:
+        raise ParameterError(
+            f"unit must be record or person for the algorithm {algorithm_name(settings.algorithm)!r}, got "
+            "party."
         )
 
 

@@ -48,7 +48,7 @@ class Settings:
         trust: `local`, `aggregate`, `shuffle`, `central`, or None to train without privacy.
         budget: What each silo (each person's data, under central trust) may spend; needed with a trust model.
         relation: What neighbours differ in.
-        unit: What is protected: a record or a person.
+        unit: What is protected: a record, a person, or a whole party, by algorithms that say so.
         clip: Clipping bound: the norm that a unit's gradient is clipped to; None takes the objective's
             Lipschitz constant, and so does, with noise, what is above it. With a moment, None leaves it to
             methods that clip by the moment.

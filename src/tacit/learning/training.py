@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from tacit.errors import ParameterError, printable
 from tacit.federation import (
+    AnyStatistic,
     Federation,
     InProcess,
     OpenSums,
@@ -24,7 +25,7 @@ from tacit.federation import (
     Traffic,
 )
 from tacit.federation.participation import SameInTurn
-from tacit.learning.algorithms import Method, algorithm_name, statistics_of
+from tacit.learning.algorithms import Algorithm, Method, algorithm_name, statistics_of
 from tacit.learning.clipping import after_histogram
 from tacit.learning.gradient_norms import GradientNorms
 from tacit.learning.objective import Grouped, Objective, PerPerson, Records
@@ -66,6 +67,8 @@ class Trained:
         trained_with: Number of public records that were trained on beside those of the silos.
         clip: The clip that a first round chose, which is a part of what the guarantees are about; None where
             it was public.
+        personal: Parameters of each party's own model, where an algorithm makes such and one process has all
+            parties: no guarantee covers them, and they are for their parties alone.
     """
 
     algorithm: str
@@ -79,6 +82,7 @@ class Trained:
     guarantees_alone: list[Guarantee] = field(default_factory=list)
     trained_with: int = 0
     clip: float | None = None
+    personal: tuple[Array, ...] = ()
 
     @property
     def guarantee(self) -> Guarantee:
@@ -101,7 +105,7 @@ def make_silos(
     trusts_server: bool = False,
     trusts_shuffler: bool = False,
     sums: Sums | Sequence[Sums] | None = None,
-    statistics: Mapping[str, Statistic] | None = None,
+    statistics: Mapping[str, AnyStatistic] | None = None,
     seed: int | None = None,
 ) -> list[Silo]:
     """Make silos that can answer whatever an algorithm asks about an objective.
@@ -153,9 +157,11 @@ def silo_for(
         rng: Seeded randomness for simulation; None takes secret randomness.
     """
     own = {name: make(settings.objective) for name, make in settings.algorithm.statistics.items()}
+    known = own if settings.unit is Unit.PARTY else {**statistics_of(settings.objective), **own}
     return _make_silo(
         units,
-        {**statistics_of(settings.objective), **own},
+        known,
+        unit=settings.unit,
         name=printable(name),
         planned=len(units) if settings.relation is Relation.ADD_REMOVE else None,
         ledger=ledger,
@@ -184,8 +190,18 @@ class PartitionSilos:
         return silo_for(self.settings, self.load(partition), name=str(partition), rng=rng)
 
 
-def _make_silo(units: Records | Grouped, known: Mapping[str, Statistic], *, name: str, **facts: Any) -> Silo:
-    """Return a silo of records or of persons; statistics are of records."""
+def _make_silo(
+    units: Records | Grouped,
+    known: Mapping[str, AnyStatistic],
+    *,
+    name: str,
+    unit: Unit = Unit.RECORD,
+    **facts: Any,
+) -> Silo:
+    """Return a silo of records or of persons, with statistics of records; or of one party, with its own."""
+    if unit is Unit.PARTY:
+        party = units if isinstance(units, Grouped) else Grouped.whole(units)
+        return Silo(party, known, name=name, unit=unit, **facts)
     if not isinstance(units, Grouped):
         return Silo(units, known, name=name, unit=Unit.RECORD, **facts)
     for statistic, found in known.items():
@@ -195,7 +211,9 @@ def _make_silo(units: Records | Grouped, known: Mapping[str, Statistic], *, name
                 "state of persons."
             )
     of_persons = {
-        statistic: found.of_persons() if isinstance(found, GradientNorms) else PerPerson(found)
+        statistic: found.of_persons()
+        if isinstance(found, GradientNorms)
+        else PerPerson(cast(Statistic, found))
         for statistic, found in known.items()
     }
     return Silo(units, of_persons, name=name, unit=Unit.PERSON, **facts)
@@ -346,7 +364,16 @@ def train(
         traffic=ask.traffic,
         trained_with=settings.trained_with,
         clip=clip,
+        personal=_personal(federation, settings.algorithm, w),
     )
+
+
+def _personal(federation: Federation, algorithm: Algorithm, common: Array) -> tuple[Array, ...]:
+    """Return the models that parties of this process keep; the common one of who has not been asked yet."""
+    kept = algorithm.personal if isinstance(algorithm, Method) else ""
+    if not kept or not isinstance(federation, InProcess) or not federation.holds_silos:
+        return ()
+    return tuple(row[0, :-1] if row[0, -1] else common.copy() for row in federation.kept(kept))
 
 
 def _participation(settings: Settings, prepared: Prepared) -> Participation | None:

@@ -28,6 +28,7 @@ from tacit.literature.mean_orders import (
     local_error_order,
 )
 from tacit.literature.noise_shares import paper_shares_slack
+from tacit.literature.personal import adaped_rdp_printed
 from tacit.literature.proximal import (
     SvrgNoise,
     proximal_noise_std,
@@ -110,6 +111,7 @@ __all__ = [
     "Status",
     "SvrgNoise",
     "accelerated_erm_parameters",
+    "adaped_rdp_printed",
     "bandit_order",
     "central_error_order",
     "compare",

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from tacit.errors import DataError, printable
-from tacit.jobs import JobResult, Scores, SweepPoint, TrustResult
+from tacit.jobs import JobResult, PersonalScores, Scores, SweepPoint, TrustResult
 from tacit.reports.statement import claims
 
 __all__ = [
@@ -77,6 +77,7 @@ class ModelFigures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         epsilon_alone: Under shuffle and aggregate trust, of the weakest guarantee about a silo's messages
             alone; left out where nothing is claimed of them.
         trained_with: Number of public records that it was trained with; left out where there are none.
+        personal: What silos' own models are worth; left out where they have none.
     """
 
     trust: str
@@ -93,6 +94,7 @@ class ModelFigures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     trace: tuple[Point, ...] = ()
     epsilon_alone: float | None = None
     trained_with: int = 0
+    personal: PersonalScores | None = None
 
 
 class Metrics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -190,5 +192,6 @@ def _figures(one: TrustResult) -> ModelFigures:
         scores=scores,
         epsilon_alone=seen if math.isfinite(seen) else None,
         trained_with=one.trained.trained_with,
+        personal=one.personal,
         trace=tuple(Point(round=r, loss=loss, score=score) for r, loss, score in one.trace),
     )

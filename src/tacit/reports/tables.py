@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from tacit.jobs import JobResult, NumberScores, TrustResult
+from tacit.jobs import JobResult, NumberScores, PersonalScores, TrustResult
 from tacit.learning.settings import NAMED
-from tacit.privacy import Guarantee
+from tacit.privacy import Guarantee, Unit
 from tacit.reports.statement import claims, notes_of, units_per_silo
 
 __all__ = [
@@ -131,6 +131,8 @@ def silo_words(result: JobResult) -> str:
     known = [size for size in units_per_silo(result) if size is not None]
     count = len(result.facts.silo_names)
     silos = "1 silo" if count == 1 else f"{count} silos"
+    if result.facts.unit is Unit.PARTY:
+        return f"{silos}, protected as a whole"
     if not known:
         return silos
     alike = min(known) == max(known)
@@ -172,6 +174,16 @@ def result_rows(result: JobResult) -> list[Row]:
     return [_row(one) for one in result.results]
 
 
+def personal_words(trust: str, found: PersonalScores) -> str:
+    """Return what the silos' own models are worth, in a sentence."""
+    error = "" if found.standard_error is None else f" ± {found.standard_error:.3f}"
+    return (
+        f"{trust}: the silos' own models are right on {found.score:.3f}{error} of their held-out records, on "
+        f"average over silos; the common model on {found.common:.3f}, and models that silos train alone on "
+        f"{found.alone:.3f}."
+    )
+
+
 def results_json(result: JobResult, *, folder: Path | None = None) -> dict[str, Any]:
     """Return the results for programs.
 
@@ -183,7 +195,8 @@ def results_json(result: JobResult, *, folder: Path | None = None) -> dict[str, 
         `run`, `data` (its name, the number of silos, and the units that each trains on, None where that is
         not public), `loss`, `results` (one entry per trust model; epsilon and delta are None where nothing is
         claimed, `clip` is there where a first round chose it, `scores` is as in `metrics.json`, None where
-        nothing was scored; `trained_with` is the number of public records that were trained on, left out
+        nothing was scored; `personal` are the scores of silos' own models, where an algorithm makes such;
+        `trained_with` is the number of public records that were trained on, left out
         where there are none) and `notes`.
     """
     sizes = dict(zip(result.facts.silo_names, units_per_silo(result), strict=True))
@@ -198,6 +211,7 @@ def results_json(result: JobResult, *, folder: Path | None = None) -> dict[str, 
                 "algorithm_reason": one.trained.algorithm_reason,
                 **({} if one.scored is None else {one.metric: one.score}),
                 "scores": None if one.scored is None else msgspec.to_builtins(one.scored),
+                **({} if one.personal is None else {"personal": msgspec.to_builtins(one.personal)}),
                 "epsilon": one.guarantee.epsilon if claims(one) else None,
                 "delta": one.guarantee.delta if claims(one) else None,
                 "bits_per_silo": one.bits_per_silo,

@@ -83,6 +83,8 @@ ELSEWHERE = {
         ("dp-shuffle", "private-public-shuffle", "public-private-shuffle", "interleaved-shuffle"),
         "tests/federation/test_hidden_runs.py",
     ),
+    "fed-avg": "tests/learning/personal/test_privacy.py",
+    "adaped": "tests/learning/personal/test_privacy.py",
     "output-perturbation": "tests/learning/algorithms/test_perturbation_attacks.py",
     "objective-perturbation": "tests/learning/algorithms/test_perturbation_attacks.py",
 }

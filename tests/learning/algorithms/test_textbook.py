@@ -274,6 +274,7 @@ OTHERS = {
     *("local", "sign-vote", "whitened", "preconditioned", "sufficient-statistics"),
     *("localized", "localized-phases"),
     *("semi-dp", "pda", "semi-ldp"),
+    *("fed-avg", "adaped"),
     *(f"{what}-perturbation" for what in ("output", "objective")),
 }
 OTHERS |= {name for name, kind in ALGORITHMS.items() if kind.hidden}

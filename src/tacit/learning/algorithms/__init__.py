@@ -1,6 +1,7 @@
 """The algorithms: a loop over `ask` each, with what it asks and how far it gets."""
 
 from tacit.learning.algorithms.accelerated import AcceleratedNoisyMinibatchSGD
+from tacit.learning.algorithms.adaped import AdaPeD
 from tacit.learning.algorithms.base import (
     Algorithm,
     Bounded,
@@ -17,6 +18,7 @@ from tacit.learning.algorithms.clipped_prox_sgd import ClippedProximalSGD
 from tacit.learning.algorithms.clipped_sgd import ClippedSGD
 from tacit.learning.algorithms.clipped_subgradient import ClippedSubgradient
 from tacit.learning.algorithms.diff2 import NoisyDiff2
+from tacit.learning.algorithms.fed_avg import FedAvg
 from tacit.learning.algorithms.fed_spider import NoisyFedSpider
 from tacit.learning.algorithms.ftrl import NoisyFTRL
 from tacit.learning.algorithms.information import AlgorithmInfo, RoundInfo, about
@@ -55,6 +57,7 @@ from tacit.learning.algorithms.whitened import WhitenedNoisyGD
 __all__ = [
     "ALGORITHMS",
     "AcceleratedNoisyMinibatchSGD",
+    "AdaPeD",
     "Algorithm",
     "AlgorithmInfo",
     "Bounded",
@@ -64,6 +67,7 @@ __all__ = [
     "ClippedSubgradient",
     "CompressedShuffledSGD",
     "Convexity",
+    "FedAvg",
     "Follow",
     "InterleavedShuffle",
     "Kinds",

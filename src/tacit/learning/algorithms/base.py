@@ -17,7 +17,7 @@ from tacit.errors import (
     check_positive,
     check_probability,
 )
-from tacit.federation import Ask, Batch, Full, Kinds, Measure, Statistic, Step
+from tacit.federation import AnyStatistic, Ask, Batch, Full, Kinds, Measure, Step
 from tacit.learning.losses import Loss, loss_name
 from tacit.learning.objective import Objective, RecordGradient
 from tacit.learning.public_objective import PublicObjective
@@ -32,7 +32,7 @@ from tacit.means import (
     NoNoise,
 )
 from tacit.numerics import Array, Regularizer, Zero, settle
-from tacit.privacy import Neighbours, TrustModel
+from tacit.privacy import Neighbours, TrustModel, Unit
 
 __all__ = [
     "GRADIENT",
@@ -56,8 +56,8 @@ __all__ = [
 Follow = Callable[[int, Array], None]
 """Called after each round with its number and the current point; traces exist in simulation only."""
 
-MakeStatistic = Callable[[Objective], Statistic]
-"""Makes a statistic of records for an objective."""
+MakeStatistic = Callable[[Objective], AnyStatistic]
+"""Makes a statistic of records for an objective, or of parties, where an algorithm protects these."""
 
 Bounded = Literal["excess", "squared gradient"]
 """What a bound is of: the expected excess objective, or the expected squared norm of its gradient (of its
@@ -417,6 +417,11 @@ class Method(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """What its noise is, continuous, whatever other noise is named, as a clause; empty where one can be."""
     counted: ClassVar[bool] = False
     """Whether its messages can be counted, so that samples of records have a fixed size."""
+    unit: ClassVar[Unit | None] = None
+    """What it protects where that can be one thing only, such as whole parties; None leaves it to whoever
+    trains. Its statistics are then of such units, and silos answer for them where it is what is trained."""
+    personal: ClassVar[str] = ""
+    """The stateful statistic that keeps a party's own model, with a one behind it; empty without."""
     composite: ClassVar[bool] = False
     """Whether its bound holds with a convex penalty or constraint on top of a smooth objective as well."""
 

@@ -8,7 +8,7 @@ from typing import Any, Union, get_args, get_type_hints
 import msgspec
 
 from tacit.errors import ParameterError, shown
-from tacit.federation import Batch, Disjoint, Fixed, Full
+from tacit.federation import Batch, Disjoint, Fixed, Full, Poisson
 from tacit.federation.batches import BATCH_WORDS, read_batch
 
 __all__ = ["read_option"]
@@ -41,7 +41,8 @@ def read_option(kind: type[msgspec.Struct], name: str, value: object) -> object:
             return value
     batches = set(structs) <= set(get_args(Batch))
     if batches and isinstance(value, int | float) and not isinstance(value, bool):
-        return read_batch(name, value, kind=Fixed if Fixed in structs else Disjoint)
+        drawn = next(one for one in (Fixed, Disjoint, Poisson) if one in structs)
+        return read_batch(name, value, kind=drawn)
     tag_field = structs[0].__struct_config__.tag_field
     table = {tag_field: value} if isinstance(value, str) and tag_field is not None else value
     reason = ""

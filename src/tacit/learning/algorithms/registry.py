@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from tacit.errors import ParameterError, check_choice
 from tacit.federation import Statistic
 from tacit.learning.algorithms.accelerated import AcceleratedNoisyMinibatchSGD
+from tacit.learning.algorithms.adaped import AdaPeD
 from tacit.learning.algorithms.base import Algorithm, Method
 from tacit.learning.algorithms.clipped_ac_sa import ClippedACSA
 from tacit.learning.algorithms.clipped_prox_sgd import ClippedProximalSGD
 from tacit.learning.algorithms.clipped_sgd import ClippedSGD
 from tacit.learning.algorithms.clipped_subgradient import ClippedSubgradient
 from tacit.learning.algorithms.diff2 import NoisyDiff2
+from tacit.learning.algorithms.fed_avg import FedAvg
 from tacit.learning.algorithms.fed_spider import NoisyFedSpider
 from tacit.learning.algorithms.ftrl import NoisyFTRL
 from tacit.learning.algorithms.lan import LanAcceleratedSGD
@@ -84,6 +86,8 @@ _METHODS: tuple[type[Method], ...] = (
     ClippedSubgradient,
     LocalizedSubgradient,
     PhasedLocalizedSubgradient,
+    FedAvg,
+    AdaPeD,
 )
 
 _Entry = TypeVar("_Entry")
@@ -104,14 +108,17 @@ ALGORITHMS: dict[str, type[Method]] = _once(
 """Algorithms by the names that people type; all that takes or shows such a name reads this one list."""
 
 _STATISTICS = _once(
-    [*(pair for kind in _METHODS for pair in kind.statistics.items()), (NORMS, GradientNorms.of)],
+    [
+        *(pair for kind in _METHODS if kind.unit is None for pair in kind.statistics.items()),
+        (NORMS, GradientNorms.of),
+    ],
     "statistics",
 )
 
 
 def statistics_of(objective: Objective) -> dict[str, Statistic]:
     """Return everything that an algorithm of the library may ask of a record, by name."""
-    return {name: make(objective) for name, make in _STATISTICS.items()}
+    return {name: cast(Statistic, make(objective)) for name, make in _STATISTICS.items()}
 
 
 def make_algorithm(name: str, **options: object) -> Algorithm:
