@@ -25,10 +25,10 @@ from tacit.learning import (
     Settings,
 )
 from tacit.learning.personal.party_rounds import (
+    AdaPeDFacts,
     DescentFacts,
     LocalMove,
     PersonalRound,
-    RoundFacts,
     descend,
 )
 from tacit.learning.training import silos_for, train
@@ -47,7 +47,7 @@ def party(n: int = 12, seed: int = 0) -> Records:
     return Records.of(X / np.linalg.norm(X, axis=1, keepdims=True), rng.integers(0, K, n).astype(float))
 
 
-FACTS = RoundFacts(
+FACTS = AdaPeDFacts(
     steps=5,
     step_size=0.7,
     model_step=0.4,
@@ -64,7 +64,7 @@ FACTS = RoundFacts(
 def asked(
     records: Records,
     mu: Array,
-    facts: RoundFacts,
+    facts: AdaPeDFacts,
     *,
     objective: LinearObjective | NetworkObjective = GOAL,
     state: Array | None = None,
@@ -198,7 +198,7 @@ def test_no_row_is_longer_than_the_radius_whatever_the_records() -> None:
     for _ in range(200):
         scale = 10.0 ** rng.uniform(-3, 3)
         drawn = {k: 10.0 ** rng.uniform(-3, 2) for k in asdict(FACTS) if k not in ("steps", "reverse")}
-        facts = RoundFacts(**{**drawn, "steps": 3, "least_psi": 1e-3, "most_psi": 1e3, "reverse": 0.0})
+        facts = AdaPeDFacts(**{**drawn, "steps": 3, "least_psi": 1e-3, "most_psi": 1e3, "reverse": 0.0})
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             row, _ = asked(hostile(rng), rng.normal(size=GOAL.size) * scale, facts)
@@ -232,9 +232,9 @@ def test_bad_input() -> None:
     point = FACTS.array()
     point[0] = 2.5
     with pytest.raises(ParameterError, match="steps must be a whole number"):
-        RoundFacts.of({"round": point})
+        AdaPeDFacts.of({"round": point})
     with pytest.raises(ParameterError, match="'round' must have shape"):
-        RoundFacts.of({"round": point[:3]})
+        AdaPeDFacts.of({"round": point[:3]})
     bad: tuple[dict[str, Any], ...] = (
         {"psi": -1.0},
         {"psi": 0.1},

@@ -19,7 +19,7 @@ from tacit.learning.algorithms.base import (
 from tacit.learning.algorithms.party_level import PartyMethod
 from tacit.learning.losses import Logistic, Multinomial
 from tacit.learning.personal.distillation import Direction
-from tacit.learning.personal.party_rounds import PERSONAL_ROUND, PersonalRound, RoundFacts
+from tacit.learning.personal.party_rounds import PERSONAL_ROUND, AdaPeDFacts, PersonalRound
 from tacit.numerics import Array, Regularizer
 from tacit.privacy import TrustModel
 
@@ -119,13 +119,13 @@ class AdaPeD(PartyMethod, frozen=True, kw_only=True, tag="adaped"):
             follow(r, w)
         return w
 
-    def _facts(self, problem: Problem, psi: float) -> RoundFacts:
+    def _facts(self, problem: Problem, psi: float) -> AdaPeDFacts:
         """Return the public numbers of a round that starts at psi."""
         step = self.step_size
         if step is None:
             step = 1 / (problem.known_smoothness * (1 + 1 / (2 * self.least_psi)))
         private = math.isfinite(problem.protection.epsilon)
-        return RoundFacts(
+        return AdaPeDFacts(
             steps=self.local_steps,
             step_size=step,
             model_step=step if self.model_step is None else self.model_step,

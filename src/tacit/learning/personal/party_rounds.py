@@ -20,10 +20,10 @@ from tacit.numerics import Array
 __all__ = [
     "LOCAL_MOVE",
     "PERSONAL_ROUND",
+    "AdaPeDFacts",
     "DescentFacts",
     "LocalMove",
     "PersonalRound",
-    "RoundFacts",
     "descend",
 ]
 
@@ -71,7 +71,7 @@ class DescentFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RoundFacts(DescentFacts):
+class AdaPeDFacts(DescentFacts):
     """Public numbers of a round of AdaPeD.
 
     Attributes:
@@ -153,7 +153,7 @@ class PersonalRound:
 
     def update(self, units: Grouped, at: Mapping[str, Array], state: Array) -> tuple[Array, Array]:
         """Return one row and what is kept for each party, shape (k, size + 1) both."""
-        size, facts = self.objective.size, RoundFacts.of(at)
+        size, facts = self.objective.size, AdaPeDFacts.of(at)
         mu, predictive = point_of(at, size), distillable(self.objective)
         rows = np.zeros((len(units), size + 1))
         for k in range(len(units)):  # of a silo: one
@@ -171,7 +171,7 @@ def _personal_round(
     party: Records,
     theta: Array,
     mu: Array,
-    facts: RoundFacts,
+    facts: AdaPeDFacts,
 ) -> tuple[Array, Array]:
     """Return a party's model after the steps of a round, and its row."""
     kd, psi, X = facts.distillation, facts.within(facts.psi), party.X
