@@ -188,7 +188,7 @@ LIBRARIES: tuple[Library, ...] = (
     Library(
         "fairlearn",
         (),
-        "fair classifiers without privacy; tacit has none, with or without privacy",
+        "fair classifiers without privacy: beside ours in `python -m benchmarks fairness-curves`",
     ),
 )
 
