@@ -2,8 +2,8 @@
 
 Needs `tacit[torch]`; Opacus is measured where it can be imported, in the same process. All do the same job,
 the sum of one batch's gradients, each clipped to norm 1. They take turns, and the least processor time of
-each counts: ratios hold on a machine that others use too. On one processor only, and small: the ratios of a large
-network on an accelerator are others.
+each counts: ratios hold on a machine that others use too. On one processor only, and small: the ratios of a
+large network on an accelerator are others.
 """
 
 from __future__ import annotations
