@@ -7,7 +7,7 @@ any single attribute, of probabilities: the joint one of so many groups says not
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -61,16 +61,19 @@ def compute(
     """
     halves = [load_preset("communities", rng=np.random.default_rng(seed)) for seed in range(splits)]
 
-    def worth(notion: str, line: str, q: int, weight: float, of: Sequence[Preset]) -> list[dict[str, float]]:
-        return [_worth(half, notion, line, q, weight) for half in of]
+    @cache
+    def worth(seed: int, notion: str, line: str, q: int, weight: float) -> dict[str, float]:
+        return _worth(halves[seed], notion, line, q, weight)
+
+    def place(panel: str, seeds: int, notion: str, line: str, q: int, weight: float) -> Place:
+        return Place(
+            panel, line, weight, lambda: [worth(seed, notion, line, q, weight) for seed in range(seeds)]
+        )
 
     asked = [(n, line, q, w) for n in notions for line in lines for q in attributes for w in weights]
-    places = [
-        Place(f"{n}, {q} of 18", line, w, partial(worth, n, line, q, w, halves)) for n, line, q, w in asked
-    ]
-    rows = measured(_NAME, places, progress)
+    rows = measured(_NAME, [place(f"{each[0]}, {each[2]} of 18", splits, *each) for each in asked], progress)
     first = [
-        Place(f"one split, {q} of 18", line, w, partial(worth, n, line, q, w, halves[:1]))
+        place(f"one split, {q} of 18", 1, n, line, q, w)
         for n, line, q, w in asked
         if n == _PARITY and line == "FERMI" and q <= 3 and w in _CHECKED
     ]
