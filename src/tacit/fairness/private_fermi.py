@@ -159,7 +159,10 @@ class PrivateFermi:
             check_probability("target", self.target)
         if self.part not in (Part.SENSITIVE, Part.ALL):
             raise ParameterError(f"part must be Part.SENSITIVE or Part.ALL, got {self.part!r}.")
-        if not 0 < self.least_share < 1 / self.groups:
+        if not isinstance(self.shares, Shares):
+            raise ParameterError(f"shares must be `Shares`, got {self.shares!r}.")
+        check_probability("least_share", self.least_share, low_open=True)
+        if not self.least_share < 1 / self.groups:
             raise ParameterError(
                 f"least_share must be in (0, 1 / groups), got {self.least_share!r} for {self.groups} groups: "
                 "lower it, or declare fewer groups."

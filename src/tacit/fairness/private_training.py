@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
-from tacit.errors import ParameterError
+from tacit.errors import ParameterError, check_count
 from tacit.fairness.private_fermi import PrivateFermi, PublicRecords
 from tacit.fairness.units import FairUnits
 from tacit.federation import InProcess, OpenSums, Plan, Silo, least_multiplier, with_honest, with_widths
@@ -19,6 +20,8 @@ from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, Relation, TrustM
 from tacit.randomness import simulated
 
 __all__ = ["PrivateRun", "PrivateTraining"]
+
+_MIXED: Final = (TrustModel.SHUFFLE, TrustModel.AGGREGATE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +75,12 @@ class PrivateTraining:
             raise ParameterError("delta must be > 0 with Gaussian noise, got 0.0.")
         if self.budget is None and self.trust is not TrustModel.CENTRAL:
             raise ParameterError(f"trust must be central without a budget, got {self.trust.value}.")
+        check_count("colluding", self.colluding, low=0)
+        if self.budget is not None and (self.n_min, self.colluding) != (None, 0) and self.trust not in _MIXED:
+            raise ParameterError(
+                f"n_min and colluding are for shuffle and aggregate trust, got {self.n_min} and "
+                f"{self.colluding}."
+            )
 
     @property
     def neighbours(self) -> Neighbours:
@@ -88,7 +97,7 @@ class PrivateTraining:
         Raises:
             ParameterError: The numbers of silos do not fit the trust model.
         """
-        hides = self.trust in (TrustModel.SHUFFLE, TrustModel.AGGREGATE)
+        hides = self.trust in _MIXED
         if hides and len(sizes) < 2:
             raise ParameterError(
                 f"trust must not be {self.trust.value} with one silo: mixed with no other one, a message "
