@@ -40,6 +40,7 @@ RUNS = {
     "reproduce list": "reproduce",
     "model show": "model show runs/one",
     "report compare": "report compare runs/one runs/two",
+    "report compare fair": "report compare runs/fair fair",
     "account noise": f"account noise {BUDGET}",
     "account epsilon": "account epsilon --noise 3 --delta 1e-5",
     "account subsample": "account subsample gaussian:1.5 --sample-rate 0.1 --delta 1e-5",

@@ -96,6 +96,11 @@ _COMPARED: Final = _form(
     score=_Number, standard_error=_Number, baseline=_Number, auc=_Number, auc_standard_error=_Number,
     bits_per_silo=float, rounds=int,
 )  # fmt: skip
+_COMPARED_FAIR: Final = _form(
+    "ComparedFairRun", run=str, data=str, sensitive=_Names, fairness=str, fairness_weight=float,
+    records=int, accuracy=_Number, standard_error=_Number, violation=_Number,
+    unconstrained_violation=_Number, protect=str | None, epsilon=_Number, delta=_Number, public=bool,
+)  # fmt: skip
 _CANDIDATE: Final = _form(
     "Candidate", name=str, family=str, mse=_Number, rmse=_Number, kind=str, bits_per_party=_Number,
     guarantee=str | None, epsilon=_Number, delta=_Number, event=dict[str, Any] | None,
@@ -227,6 +232,9 @@ OUTPUTS: Final[dict[str, Any]] = {
     ),
     "report compare": _output(
         "ComparedRuns", comparable=bool, notes=_Names, results=_list(_COMPARED)
+    ),
+    "report compare fair": _output(
+        "ComparedFairRuns", comparable=bool, notes=_Names, results=_list(_COMPARED_FAIR)
     ),
     "account noise": _output(
         "Noise", noise_multiplier=float, epsilon=float, delta=float, rounds=int, sample_rate=float,

@@ -35,7 +35,7 @@ def compare(
     """Compare runs: score and standard error, baseline, privacy, bits and rounds.
 
     Scores are on held-out records and computed without privacy. A note says where runs are about other data,
-    another label or other held-out records.
+    another label or other held-out records. Of fair runs it says accuracy, violation and what is protected.
     """
     if plot is not None:
         check_picture(plot)
@@ -49,8 +49,20 @@ def compare(
         comparison_notes,
         draw_comparison,
     )
+    from tacit.reports.fair_comparison import is_fair_run
     from tacit.reports.metrics import read_metrics
 
+    fair = [str(run) for run in runs if is_fair_run(find_run(run))]
+    if len(fair) == len(runs):
+        _compare_fair(runs, plot, json=json)
+        return
+    if fair:
+        for run in (run for run in runs if str(run) not in fair):
+            read_metrics(find_run(run))
+        raise ParameterError(
+            f"RUN must be fair runs or others, which have other numbers, got both: {', '.join(fair)} of "
+            f"{', '.join(names)}."
+        )
     found = {name: read_metrics(find_run(run)) for name, run in zip(names, runs, strict=True)}
     if plot is not None:
         draw_comparison(found, plot)
@@ -59,4 +71,22 @@ def compare(
         return
     print_table(COMPARED_COLUMNS, comparison_cells(found), right=COMPARED_COLUMNS[3:])
     for note in comparison_notes(found):
+        print_line(to_error=False, label="note", text=note, colour="yellow")
+
+
+def _compare_fair(runs: list[Path], plot: Path | None, *, json: bool) -> None:
+    """Compare runs of fair trainings."""
+    if plot is not None:
+        raise ParameterError(
+            "plot is not for fair runs, got a picture to draw: their reports have the curve of each."
+        )
+    from tacit.reports.fair_comparison import FAIR_COLUMNS, fair_cells, fair_json, read_fair_numbers
+
+    found = {str(run): read_fair_numbers(find_run(run)) for run in runs}
+    said = fair_json(found)
+    if json:
+        print_json(said)
+        return
+    print_table(FAIR_COLUMNS, fair_cells(found), right=FAIR_COLUMNS[4:])
+    for note in said["notes"]:
         print_line(to_error=False, label="note", text=note, colour="yellow")
