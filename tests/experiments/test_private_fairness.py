@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,17 +37,40 @@ def made_up(name: str, *, rng: np.random.Generator) -> Preset:
     )
 
 
-@pytest.mark.parametrize("name", ["dp-fermi-parkinsons", "dp-fermi-record"])
+@pytest.mark.parametrize("name", ["dp-fermi-parkinsons", "dp-fermi-record", "dp-fermi-adult"])
 def test_a_small_run_shows_every_line_at_every_place(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(private_fairness, "load_preset", made_up)
+    setting = EXPERIMENTS_OF[name]
+    epsilons = (1.0, 9.0) if name == "dp-fermi-record" else (1.0,)
+    small = replace(setting, epsilons=epsilons, weights=(5.0,), multipliers=setting.multipliers[:1])
     seen: list[tuple[int, int]] = []
-    report: Report = compute(name, (1.0, 9.0), (5.0,), 2, lambda done, of: seen.append((done, of)))
+    report: Report = compute(
+        name, small, 1 + (name == "dp-fermi-record"), lambda done, of: seen.append((done, of)), splits=2
+    )
     lines = {"weight 0, without privacy", "weight 5, without privacy", "weight 5"}
+    odds: set[str] = set()
+    if name == "dp-fermi-parkinsons":
+        lines |= {"weight 5, settings of the reference"}
+    if name == "dp-fermi-adult":
+        lines |= {"PF-LD, multipliers to 0.5"}
+        odds = {"weight 50", "PF-LD, multipliers to 1", "post-processed, slack 0"}
     assert {(row["measure"], row["line"], row["epsilon"]) for row in report.rows} == {
-        (measure, line, epsilon) for measure in ("error", "gap") for line in lines for epsilon in (1.0, 9.0)
+        (measure + panel, line, epsilon)
+        for measure in ("error", "gap")
+        for panel, drawn in (("", lines), (", equalized-odds", odds))
+        for line in drawn
+        for epsilon in epsilons
     }
     assert seen[-1][0] == seen[-1][1]
     assert all(0 <= float(str(row["value"])) <= 1 for row in report.rows)
+    said = " ".join(report.notes)
+    assert ("On 2 ways to draw the halves" in said) is setting.same_halves
+    assert ("Equalized odds at epsilon 1, post-processed, slack 0" in said) is bool(odds)
+    if name != "dp-fermi-record":
+        return
+    quick = private_fairness.run(name, True, lambda *_: None)
+    assert {row["epsilon"] for row in quick.rows} == {setting.epsilons[0], setting.epsilons[-1]}
+    assert "ways to draw" not in " ".join(quick.notes)
 
 
 def test_every_place_of_a_reference_is_computed() -> None:
@@ -83,3 +107,19 @@ def test_verdicts_turn_with_the_rows() -> None:
     assert "0.0810, 0.0500; yes" in good
     assert "0.0400, 0.0500; no" in bad
     assert "The least gap at epsilon 1 is 0.0400, of weight 1, at an error of 0.1900." in bad
+
+
+def test_other_methods_are_held_against_the_line_between_weights() -> None:
+    rows = [row(*each) for each in (
+        ("error", "weight 1", 0.1), ("gap", "weight 1", 0.2), ("error", "weight 2", 0.2),
+        ("gap", "weight 2", 0.1), ("error", "PF-LD, a", 0.15), ("gap", "PF-LD, a", 0.3),
+        ("error", "PF-LD, b", 0.3), ("gap", "PF-LD, b", 0.1),
+        ("error", "weight 1, settings of the reference", 0.2, 0.21),
+        ("gap", "weight 1, settings of the reference", 0.3, 0.305),
+        ("error, equalized-odds", "PF-LD, c", 0.2), ("gap, equalized-odds", "PF-LD, c", 0.01),
+    )]  # fmt: skip
+    said = " ".join(statements(rows))
+    assert "is 0.50 times that of PF-LD (median of 1 places, from 0.50 to 0.50); 1 more places lie" in said
+    assert "gap within 0.01 of the reference, with its own settings: 1 of 1 places." in said
+    assert "error within 0.005 of the reference, with its own settings: 0 of 1 places." in said
+    assert "Equalized odds at epsilon 1, PF-LD, c: a gap of 0.0100 at an error of 0.2000." in said

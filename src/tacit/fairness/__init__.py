@@ -42,6 +42,7 @@ from tacit.fairness.private_fermi import FairPoint, PrivateFermi, PublicRecords,
 from tacit.fairness.private_lagrangian import PrivateFairLagrangian
 from tacit.fairness.private_tables import DPEqualizedOddsPostprocessor, equalized_odds_mixture
 from tacit.fairness.private_training import PrivateRun, PrivateTraining
+from tacit.fairness.public_start import default_step, plain_fit
 from tacit.fairness.reductions import exponentiated_gradient, grid_search, threshold_optimizer
 from tacit.fairness.scores import LinearScores, Scores
 from tacit.fairness.search import FoundWeight, least_weight
@@ -104,6 +105,7 @@ __all__ = [
     "best_cut",
     "conditional_ermi",
     "declared_groups",
+    "default_step",
     "equal_opportunity_violation",
     "equalized_odds_mixture",
     "equalized_odds_violation",
@@ -130,6 +132,7 @@ __all__ = [
     "pareto",
     "parity_violation",
     "penalty_of",
+    "plain_fit",
     "plug_in_bias",
     "random_round",
     "summarise",
