@@ -488,6 +488,7 @@ def test_the_table_of_methods_has_every_algorithm_and_every_mean_once() -> None:
     public = {
         *importlib.import_module("tacit.means").__all__,
         *importlib.import_module("tacit.voting").__all__,
+        *importlib.import_module("tacit.fairness").__all__,
     }
     assert elsewhere <= public, f"the table of methods in README.md names {sorted(elsewhere - public)}"
 

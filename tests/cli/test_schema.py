@@ -26,7 +26,7 @@ RUNS = {
     "train --dry-run": f"train {TABLE} --dry-run",
     "train --algorithm list": "train --algorithm list",
     "train --sensitive": "train --data clinics.csv --label y --sensitive smoker --name fair",
-    "fairness audit": "fairness audit --data clinics.csv --label y --sensitive smoker --prediction smoker",
+    "fairness audit": "fairness audit --data clinics.csv --label y --sensitive smoker --prediction y",
     "fairness curve": "fairness curve --data clinics.csv --label y --sensitive smoker --at 0,1",
     "predict": "predict runs/one clinics.csv --out scored.csv",
     "mean": "mean clinics.csv --columns age --lower 18 --upper 95 --epsilon 1 --ledger one.ledger",
