@@ -134,7 +134,7 @@ def test_the_curve_is_drawn(
         "--sensitive",
         "sex",
         "--at",
-        "0,3",
+        "3,0,3",
         "--out",
         "c.svg",
     )

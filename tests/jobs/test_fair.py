@@ -1,6 +1,8 @@
-"""Fair jobs on public data: the curve is drawn beside a private run, whose noise it does not need."""
+"""Fair jobs on public data: what stands beside a private run, and the model that is saved."""
 
 from __future__ import annotations
+
+import numpy as np
 
 from tacit.jobs import FairJob, JobConfig
 from tacit.jobs.fair import CURVE_WEIGHTS
@@ -21,3 +23,15 @@ def test_a_private_run_on_public_data_stands_beside_models_without_privacy() -> 
     assert found.fair is not None
     assert table.overall["accuracy"] == found.fair.accuracy
     assert table.overall["count"] == 200
+
+
+def test_the_saved_model_cuts_where_the_trained_one_does() -> None:
+    needs("german")
+    found = FairJob(JobConfig(data="german", sensitive="gender", max_violation=0.02)).run()
+    held_out = found.data.test
+    said = found.model.linear.predict(found.data.X[held_out])
+    truth = np.array(found.data.classes)[found.data.y[held_out].astype(int)]
+    assert found.fair is not None
+    assert np.mean(said == truth) == found.fair.accuracy
+    (table,) = found.tables
+    assert np.mean(said == found.data.classes[-1]) == table.overall["selection_rate"]

@@ -275,8 +275,11 @@ class FairJob:
         if len(good) == 0:
             raise DataError("no record has a label.")
         codes = self.data.y[good].astype(np.int64)
-        X = np.nan_to_num(self.data.X[good], nan=0.0)
-        return X, self._labels[codes].astype(str), self._sensitive.iloc[good].reset_index(drop=True)
+        return (
+            self.data.X[good],
+            self._labels[codes].astype(str),
+            self._sensitive.iloc[good].reset_index(drop=True),
+        )
 
     def _scores(self, model: Any) -> tuple[FairnessSummary | None, tuple[MetricTable, ...]]:
         """Return how fair the model of the job is, and rates by group.
