@@ -187,11 +187,17 @@ class Canary:
             for one in (one for one in seen if max(one.radius) > 0):
                 kind = schedule.kind(one.step)
                 rows = sum(schedule.steps[kind].batch.size_for(n) for n in sizes)
+                means, radii, point = one.means, one.radius, one.at["w"]
                 # Walks release the point where they end: the gradients of their steps, added up.
-                walked = "step_size" in one.at
-                means = ((one.at["w"] - one.means[0]) / one.at["step_size"],) if walked else one.means
-                taken = self.taken[one.at["w"].tobytes()]
-                for level, shown, radius in zip(levels[kind], means, one.radius, strict=True):
+                if "step_size" in one.at:
+                    means = ((point - means[0]) / one.at["step_size"],)
+                # One step along v, and one along v and a difference, whose clip goes by the first.
+                if "taken" in one.at:
+                    moved = one.at["step_size"] * one.at["v"]
+                    means, point = (means[0] - 2 * one.at["v"],), point - moved
+                    radii = (min(radii[0], float(one.at["smoothness"] * np.linalg.norm(moved))),)
+                taken = self.taken[point.tobytes()]
+                for level, shown, radius in zip(levels[kind], means, radii, strict=True):
                     total += taken * level * rows * shown / radius if radius > 0 else 0
             self.taken.clear()
             return total

@@ -241,7 +241,7 @@ TOLD = (
 REFUSED = (
     *("whitened", "output-perturbation", "objective-perturbation"),
     *("ftrl", "preconditioned", "sufficient-statistics", "dp-shuffle"),  # plans that fix their radii
-    *("diff2", "mb-psgm"),  # whose period or momentum goes by the clip, unless it is given
+    *("diff2", "mb-psgm", "ce-psgm"),  # whose period or momentum goes by the clip, unless it is given
 )
 
 

@@ -101,6 +101,7 @@ LONG: dict[str, dict[str, Any]] = {
 }
 REFUSED = {
     "local": ("logistic", "squared"),
+    "ce-psgm": ("logistic", "squared"),
     "sign-vote": ("logistic", "squared"),
     "objective-perturbation": ("logistic", "squared"),
     "output-perturbation": ("logistic", "squared"),

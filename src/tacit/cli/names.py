@@ -51,7 +51,7 @@ ALGORITHMS: Final = (
     *("whitened", "preconditioned", "sufficient-statistics"),
     *("output-perturbation", "objective-perturbation", "ftrl"),
     *("p-sgd", "lan", "phases"),
-    *("spider", "fed-spider", "mb-psgm", "diff2"),
+    *("spider", "fed-spider", "diff2", "mb-psgm", "ce-psgm"),
     *("prox-sgd", "prox-svrg", "prox-pl-svrg"),
     *("semi-dp", "dp-shuffle", "private-public-shuffle", "public-private-shuffle", "interleaved-shuffle"),
     *("cldp-sgd", "dss-sgd", "pda", "semi-ldp"),

@@ -77,9 +77,11 @@ class AcceptedRun:
             self.tried[form] = fused
         return CheckedQuery(query, kind, earlier, asked, at, fused)
 
-    def mixed_with(self, circle: Circle | None, *, size: int, account: bytes | None, who: str) -> bytes:
+    def mixed_with(
+        self, circle: Circle | None, *, alone: bool, size: int, account: bytes | None, who: str
+    ) -> bytes:
         """Return the digest of the parties that messages are mixed with; refuse those that hide nobody."""
-        if (circle is None) == self.plan.has_circles:
+        if (circle is None) == (self.plan.has_circles and not alone):
             raise CircleError(
                 "a circle says who is mixed with a silo, or added to it without masks, under shuffle and "
                 "aggregate trust and only there."

@@ -12,7 +12,7 @@ from tacit.errors import RefusalError
 from tacit.federation.correlated import CorrelatedStep
 from tacit.federation.measures import Measure
 from tacit.federation.query import Query
-from tacit.federation.steps import AnyStep, HiddenRun, HiddenWalk, Walk
+from tacit.federation.steps import AnyStep, HiddenRun, HiddenWalk, TurnWalk, Walk
 from tacit.numerics import Array
 from tacit.privacy import TrustModel
 
@@ -75,4 +75,8 @@ class AskedKind:
         shapes: dict[str, tuple[Any, ...]] = {name: array.shape for name, array in query.at.items()}
         if shapes != self.step.points:
             raise RefusalError(f"such a walk needs the points {self.step.points}, by shape, got {shapes}.")
-        return {"w": query.at["w"].astype(np.float64)}
+        w = query.at["w"].astype(np.float64)
+        if isinstance(self.step, TurnWalk):
+            self.step.check_taken(query.at["taken"])
+            return {"w": w, "previous": w, "clip": query.at["clip"].astype(np.float64)}
+        return {"w": w}

@@ -207,6 +207,8 @@ class InProcessRounds(SiloRounds):
     def _gather(self, query: Query, asked: list[int]) -> Gathered:
         """Return what the parties of a round answer, or what is made of all of it."""
         plan = self._agreed.plan
+        if self._by_itself(query):
+            return self._collect(query, asked)
         if self._sums is not None:
             ask = self._bound if plan.has_circles else self._hidden
             return self._sums.round(

@@ -121,6 +121,11 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return self.measures[0].neighbours
 
     @property
+    def alone(self) -> bool:
+        """Whether one silo answers by itself, with noise of its own, whoever else is trusted."""
+        return False
+
+    @property
     def batches(self) -> int:
         """How many batches one round draws."""
         return 1

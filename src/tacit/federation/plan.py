@@ -23,8 +23,8 @@ from tacit.federation.correlated import CorrelatedStep
 from tacit.federation.limits import LONGEST_PLAN, MOST_DOTS, MOST_KINDS, MOST_ROUNDS, MOST_STATE
 from tacit.federation.schedule import Schedule
 from tacit.federation.shares import check_honest_shares
-from tacit.federation.steps import AnyStep, Group, Kinds, changed, composed, of_means, repeated
-from tacit.numerics import settle
+from tacit.federation.steps import AnyStep, Group, Kinds, TurnWalk, changed, composed, of_means, repeated
+from tacit.numerics import IntArray, settle
 from tacit.privacy import Event, Neighbours, NonPrivate, Parallel, TrustModel
 
 __all__ = ["PLAN_VERSION", "Plan"]
@@ -87,7 +87,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 raise ParameterError(
                     "every mean of aggregate trust needs noise: a sum alone protects nobody."
                 )
-            if step.trust is not self.trust:
+            if step.trust is not self.trust and not step.alone:
                 raise ParameterError(f"a step has {step.trust.value} trust, the plan {self.trust.value}.")
             step.check_rounds(count)
             if step.neighbours != neighbours:
@@ -115,12 +115,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 raise ParameterError("parties must be at least 2 under shuffle trust, got 1.")
             check_count("n_min", self.n_min, low=2, high=self.parties)
             check_count("colluding", self.colluding, low=0, high=self.n_min - 1)
-            for step, _ in self.kinds:
+            for step in self._mixed:
                 check_count("honest", step.honest, high=LARGEST_COUNT)
                 step.check_arrivals(self.n_min, self.colluding)
         elif self.trust is TrustModel.AGGREGATE:
             check_honest_shares(
-                [step for step, _ in self.kinds],
+                self._mixed,
                 parties=self.parties,
                 n_min=self.n_min,
                 colluding=self.colluding,
@@ -144,6 +144,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def kinds(self) -> tuple[tuple[AnyStep, int], ...]:
         """All kinds of rounds with how often each is asked in the whole run, the first asked first."""
         return tuple((step, count * turns) for steps, turns in self._groups for step, count in steps)
+
+    @property
+    def _mixed(self) -> list[AnyStep]:
+        """The kinds of rounds of all silos; in the others one of them answers by itself."""
+        return [step for step, _ in self.kinds if not step.alone]
 
     @property
     def rounds(self) -> int:
@@ -212,13 +217,15 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def _event(self, sizes: Sequence[int], trust: TrustModel) -> Event:
         """Return what the whole plan costs, as `event` says."""
         self.check_sizes(sizes)
-        again, once = [], []
+        again, once = self._turns(sizes, trust), []
         for (one, _), (steps, turns) in zip(self.steps, self._groups, strict=True):
             if isinstance(one, Group) and one.aligned:
                 again.append(repeated(one.aligned_event(sizes, trust), turns))
                 continue
             turn = []
             for step, count in steps:
+                if step.alone:
+                    continue
                 if isinstance(step, CorrelatedStep):
                     again.append(step.run_event(sizes, trust, count * turns))
                     continue
@@ -234,6 +241,19 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         if once:  # one order for the whole run: a unit is in at most one block of any disjoint step
             again.append(Parallel(tuple(dict.fromkeys(once))))
         return composed(again)
+
+    def _turns(self, sizes: Sequence[int], trust: TrustModel) -> list[Event]:
+        """Return what the rounds of single silos cost the one that has most of them."""
+        often: dict[TurnWalk, IntArray] = {}
+        for step, count in self.kinds:
+            if isinstance(step, TurnWalk):
+                kind = msgspec.structs.replace(step, offset=0)
+                often[kind] = often.get(kind, 0) + step.turns(count, self.parties)
+        found = [(step.event(sizes, trust), int(turns.max()), step) for step, turns in often.items()]
+        return [
+            event if isinstance(event, NonPrivate) or isinstance(step.batch, Disjoint) else repeated(event, n)
+            for event, n, step in found
+        ]
 
     def blocks(self, n: int) -> list[int]:
         """Return where in a silo's secret order the disjoint blocks of each kind of round start, and the end.
@@ -304,7 +324,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         if self.trust is not TrustModel.AGGREGATE:
             return
         rounds = self.rounds
-        for step, _ in self.kinds:
+        for step in self._mixed:
             needed = step.needed_width(sizes, parties=self.parties, rounds=rounds)
             if (width := step.summed[0].width) < needed:
                 raise ParameterError(
@@ -327,7 +347,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             raise ParameterError(
                 f"n_min - colluding must be at least 2 under aggregate trust, got {self.n_min} - {colluding}."
             )
-        steps = changed(self.steps, lambda step: of_means(step, shares=shares))
+        steps = changed(self.steps, lambda step: step if step.alone else of_means(step, shares=shares))
         return msgspec.structs.replace(self, steps=steps, colluding=colluding)
 
     def fits(self, n: int) -> bool:

@@ -169,6 +169,9 @@ class Server:
                 another point; or the plan trusts a shuffler, whose batches go to `means_of_batch`, or a sum,
                 which goes to `means_of_sum`.
         """
+        step = self._schedule.steps[self._schedule.kind(query.step)]
+        if step.alone and self._plan.hides_among_others:
+            return self._means(query, answers, asked=asked, kept=Kept({}, {}))
         if self._plan.trust is TrustModel.SHUFFLE:
             raise RefusalError("a server reads answers of shuffle trust out of a shuffled batch only.")
         if self._plan.trust is TrustModel.AGGREGATE:

@@ -38,11 +38,11 @@ from tacit.federation.owner import Owner
 from tacit.federation.plan import Plan
 from tacit.federation.protocols import Memory, Unsent
 from tacit.federation.query import AnyStatistic, Query, Units
-from tacit.federation.steps import HiddenRun, HiddenWalk, Measure, Walk
+from tacit.federation.steps import HiddenRun, HiddenWalk, Measure, TurnWalk, Walk
 from tacit.federation.store import AnswerStore, LastAnswer, LedgerStore
 from tacit.federation.sums import Sums
 from tacit.ledger import Ledger
-from tacit.means import Message, Round
+from tacit.means import SMALLEST_RADIUS, Message, Round
 from tacit.numerics import (
     Array,
     IntArray,
@@ -297,7 +297,8 @@ class Silo:
         if run is None:
             raise RefusalError("no plan was accepted; a silo answers only what it has priced.")
         task = run.task(query, self._contributions)
-        mixed = run.mixed_with(circle, size=self.size, account=self.account, who=self._owner.who)
+        alone = task.asked.step.alone
+        mixed = run.mixed_with(circle, alone=alone, size=self.size, account=self.account, who=self._owner.who)
         digest = query.digest(party=run.party, circle=mixed)
         stored = run.store.find(query.step, digest)
         if stored is not None:
@@ -327,7 +328,7 @@ class Silo:
 
     def _answer(self, task: CheckedQuery, run: AcceptedRun, kept: Kept, circle: Circle | None) -> bytes:
         """Return the bytes of one answer."""
-        if run.plan.trust is TrustModel.AGGREGATE:
+        if run.plan.trust is TrustModel.AGGREGATE and not task.asked.step.alone:
             return encode_answer(((self._one_message(task, run, kept).to_bytes(),),))
         bound = b"" if circle is None else binding(task.query, circle, run.digest)
         return encode_answer(self._compute(task, run, kept), bound)
@@ -345,6 +346,8 @@ class Silo:
         asked = task.asked
         if isinstance(asked.step, HiddenRun):
             return (self._hidden_run(task, asked.step),)
+        if isinstance(asked.step, TurnWalk):
+            return (self._turn_walk(task, asked.step, run),)
         if isinstance(asked.step, Walk):
             return (self._walk(task, asked.step, run),)
         if isinstance(asked.step, CorrelatedStep) and asked.mixes:
@@ -479,6 +482,29 @@ class Silo:
                 measure, units, at={"w": w}, round=this_round, fused=fused, states={}, run=run
             )
             w = step.project(w - step_size * measure.estimator.decode(sent, this_round))
+        return (Message(payload=w.astype(np.float32)).to_bytes(),)
+
+    def _turn_walk(self, task: CheckedQuery, step: TurnWalk, run: AcceptedRun) -> tuple[bytes, ...]:
+        """Walk along an estimate that the silo's own noisy differences carry on; return where it is."""
+        if step.turn(task.earlier, run.plan.parties) != run.party:
+            raise RefusalError(f"silo {self.name!r} walks in its own turns only, which it pays for.")
+        # Under another number it would have other turns as well.
+        number = str(run.party).encode()
+        if run.store.secrets.keep("turn", lambda: number) != number:
+            raise RefusalError(f"silo {self.name!r} has walked in this run as another party.")
+        (measure,), (fused,), at = task.asked.sent, task.fused, task.query.at
+        n, (longest,), clip = task.asked.rows, task.query.radius, task.at["clip"]
+        eta, smoothness = float(at["step_size"]), float(at["smoothness"])
+        w, previous, v = task.at["w"], task.at["w"], at["v"].astype(np.float64)
+        for local in range(step.check_taken(at["taken"])):
+            radius = min(longest, smoothness * float(np.linalg.norm(w - previous)))
+            if radius >= SMALLEST_RADIUS:
+                here = _round(n, radius, task.query.step)
+                points = {"w": w, "previous": previous, "clip": clip}
+                units = self._batch(task, run, local=local - 1)
+                sent = self._messages(measure, units, at=points, round=here, fused=fused, states={}, run=run)
+                v = v + measure.estimator.decode(sent, here) * (n / step.batch.expected(self.size))
+            previous, w = w, w - eta * v
         return (Message(payload=w.astype(np.float32)).to_bytes(),)
 
     def _blocks(self, step: HiddenWalk) -> Iterator[Any]:

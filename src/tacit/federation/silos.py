@@ -17,6 +17,7 @@ from tacit.federation.protocols import Terms, Traffic, Weights
 from tacit.federation.query import Query
 from tacit.federation.server import Server
 from tacit.federation.shuffler import Batched
+from tacit.federation.steps import TurnWalk
 from tacit.federation.summed import Summed
 from tacit.ledger import Ledger
 from tacit.numerics import Array
@@ -182,6 +183,8 @@ class SiloRounds(ABC):
     def __init__(self, agreed: Agreed, traffic: Traffic) -> None:
         self._agreed, self._server, self._lock = agreed, agreed.server, Lock()
         self._names = [one.name for one in agreed.terms]
+        walks = any(step.alone for step, _ in agreed.plan.kinds)
+        self._schedule = agreed.plan.schedule() if walks else None
         self.guarantees: list[Guarantee] = agreed.guarantees
         self.guarantees_alone = [one.alone for one in agreed.terms if one.alone is not None]
         self.traffic = traffic
@@ -219,6 +222,10 @@ class SiloRounds(ABC):
             return self._server.means_of_batch(query, found, asked=asked)
         return self._server.means(query, found, asked=asked)
 
+    def _by_itself(self, query: Query) -> bool:
+        """Whether one silo answers by itself, so that nothing is mixed or added up."""
+        return self._schedule is not None and self._schedule.steps[self._schedule.kind(query.step)].alone
+
     def _known(self, query: Query) -> tuple[Array, ...] | None:
         """Return what this query has been answered with; None if the step is new."""
         return self._server.released(query)
@@ -230,6 +237,11 @@ class SiloRounds(ABC):
     def _asked(self, step: int) -> list[int]:
         """Return the silos of a round."""
         agreed, n = self._agreed, len(self._names)
+        if self._schedule is not None:
+            kind, earlier = self._schedule.place(step)
+            one = self._schedule.steps[kind]
+            if isinstance(one, TurnWalk):
+                return [one.turn(earlier, n)]
         if type(agreed.participation) is Everybody:  # nothing to draw: a stream would be a sixth of a round
             return list(range(n))
         return asked_in(agreed.participation, step, n, seed=agreed.public_seed, fewest=agreed.fewest)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Annotated
+from typing import Annotated, Self
 
 import msgspec
+import numpy as np
 from msgspec import Meta
 
-from tacit.errors import ParameterError, check_count, check_positive
+from tacit.errors import ParameterError, RefusalError, check_count, check_positive
 from tacit.federation.batches import Disjoint, Fixed, Full
 from tacit.federation.correlated import CorrelatedStep
 from tacit.federation.drawn import DrawnStep
@@ -25,7 +26,7 @@ from tacit.federation.limits import (
 from tacit.federation.measures import Kind, Measure
 from tacit.means import AdditiveMean, ModularSumMean
 from tacit.means.additive import is_acute, is_plain
-from tacit.numerics import Array, project_l2_ball, settle
+from tacit.numerics import Array, IntArray, project_l2_ball, settle
 from tacit.privacy import (
     Aligned,
     Compose,
@@ -52,6 +53,7 @@ __all__ = [
     "Kinds",
     "Measure",
     "Step",
+    "TurnWalk",
     "Walk",
     "changed",
     "composed",
@@ -225,7 +227,73 @@ class HiddenWalk(Walk, frozen=True, kw_only=True, forbid_unknown_fields=True, ta
             )
 
 
-AnyStep = Step | DrawnStep | Walk | HiddenWalk | HiddenRun | CorrelatedStep
+class TurnWalk(Walk, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="turn-walk"):
+    """A walk of one silo, which carries an estimate on by how its own mean changes; silos take turns.
+
+    From the point "w" of a query it goes along minus "v", "step_size" times as far, and before each further
+    step adds the mean difference between its last two points to "v": on a batch of its own, with noise of its
+    own, of rows that are clipped to "smoothness" times the distance of the points, and at most to the radius.
+    It sends the point after "taken" of its steps. Plans of every trust may have such rounds: silos add their
+    noise by themselves, and each is charged for its own turns only, which are public.
+
+    Attributes:
+        measures: How a gradient changes between "previous" and "w"; local trust.
+        batch: Which units a difference is of.
+        steps: Number of steps H, >= 2; H - 1 differences.
+        offset: Index of the silo that takes the first turn of this kind; the next ones follow.
+    """
+
+    offset: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_count("offset", self.offset, low=0)
+
+    @property
+    def alone(self) -> bool:
+        """Whether one silo answers by itself."""
+        return True
+
+    @property
+    def batches(self) -> int:
+        """How many batches one round draws."""
+        return self.steps - 1
+
+    @property
+    def points(self) -> dict[str, tuple[int, ...]]:
+        """The points of a query, with their shapes."""
+        dim = self.measures[0].estimator.dim
+        numbers: dict[str, tuple[int, ...]] = dict.fromkeys(("step_size", "smoothness", "clip", "taken"), ())
+        return {"w": (dim,), "v": (dim,), **numbers}
+
+    def counting_on(self, sizes: Sequence[int], *, n_min: int, colluding: int) -> Self:  # noqa: ARG002
+        """Return the kind as it is: nobody hides who walks."""
+        return self
+
+    def check_taken(self, taken: Array) -> int:
+        """Return how many steps a query asks for, or refuse what is no number of them."""
+        found = float(taken)
+        if found not in range(self.steps + 1):
+            raise RefusalError(f"taken must be a whole number from 0 to {self.steps}, got {found!r}.")
+        return int(found)
+
+    def turn(self, earlier: int, parties: int) -> int:
+        """Return the silo whose turn it is, after that many rounds of this kind."""
+        return (self.offset + earlier) % parties
+
+    def turns(self, rounds: int, parties: int) -> IntArray:
+        """Return how many of the rounds of this kind are each silo's, shape (parties,)."""
+        whole, rest = divmod(rounds, parties)
+        return whole + ((np.arange(parties) - self.offset) % parties < rest)
+
+    def event(self, sizes: Sequence[int], trust: TrustModel) -> Event:  # noqa: ARG002 - it adds its own noise
+        """Return what one round costs a unit of the silo whose turn it is, at the worst of the sizes."""
+        once = Kind.event(self, sizes, TrustModel.LOCAL)
+        kept = isinstance(once, NonPrivate) or isinstance(self.batch, Disjoint)
+        return once if kept else repeated(once, self.steps - 1)
+
+
+AnyStep = Step | DrawnStep | Walk | HiddenWalk | TurnWalk | HiddenRun | CorrelatedStep
 """Every kind of round."""
 
 
@@ -312,7 +380,11 @@ def with_widths(kinds: Kinds, sizes: Sequence[int]) -> Kinds:
     )
     return changed(
         kinds,
-        lambda step: of_means(step, width=step.needed_width(sizes, parties=len(sizes), rounds=rounds)),
+        lambda step: (
+            step
+            if step.alone
+            else of_means(step, width=step.needed_width(sizes, parties=len(sizes), rounds=rounds))
+        ),
     )
 
 

@@ -57,7 +57,7 @@ def errors_of(
     """
     found: dict[str, float] = {}
     for step, _ in kinds:
-        for measure in step.measures:
+        for measure in () if step.alone else step.measures:  # the errors of one silo are those of no mean
             error = _error(settings, problem, sizes, step, measure)
             found[measure.statistic] = max(error, found.get(measure.statistic, 0.0))
     return found

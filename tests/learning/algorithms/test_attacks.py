@@ -68,6 +68,7 @@ RUNS: dict[str, Any] = {
 }
 ELSEWHERE = {
     "diff2": "tests/learning/algorithms/test_storm.py",  # whose rounds are those of SPIDER
+    "ce-psgm": "tests/learning/algorithms/test_ce_psgm.py",
     "sign-vote": "tests/learning/algorithms/test_sign_vote.py",
     "whitened": "tests/learning/algorithms/test_whitened.py",
     "preconditioned": "tests/learning/algorithms/test_preconditioned.py",

@@ -169,7 +169,7 @@ def test_an_algorithm_makes_steps_under_the_trust_models_that_it_names_only(
     plan = Plan(steps=algorithm.steps(problem, 4), parties=2, trust=trust, n_min=fewest)
     assert plan.rounds == 4
     for step, _ in plan.kinds:
-        assert step.trust is trust
+        assert step.trust is (TrustModel.LOCAL if step.alone else trust)  # who walks alone hides alone
         assert {measure.statistic for measure in step.measures} <= set(about(name).statistics)
         assert all(measure.estimator.private for measure in step.measures)
         gradients = [measure for measure in step.measures if measure.statistic == "gradient"]

@@ -272,7 +272,7 @@ METHODS: dict[str, tuple[Any, Loop]] = {
 OTHERS = {
     *("cldp-sgd", "dss-sgd"),  # test_shuffled_reports.py
     *("local", "sign-vote", "whitened", "preconditioned", "sufficient-statistics"),
-    *("localized", "localized-phases"),
+    *("localized", "localized-phases", "ce-psgm"),
     *("semi-dp", "pda", "semi-ldp"),
     *("fed-avg", "adaped"),
     *(f"{what}-perturbation" for what in ("output", "objective")),

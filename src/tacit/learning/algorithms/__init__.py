@@ -13,6 +13,7 @@ from tacit.learning.algorithms.base import (
     Protection,
     needs_delta,
 )
+from tacit.learning.algorithms.ce_psgm import NoisyLocalStorm
 from tacit.learning.algorithms.clipped_ac_sa import ClippedACSA
 from tacit.learning.algorithms.clipped_prox_sgd import ClippedProximalSGD
 from tacit.learning.algorithms.clipped_sgd import ClippedSGD
@@ -80,6 +81,7 @@ __all__ = [
     "NoisyFTRL",
     "NoisyFedSpider",
     "NoisyLocalSGD",
+    "NoisyLocalStorm",
     "NoisyMinibatchSGD",
     "NoisyProximalPLSVRG",
     "NoisyProximalSGD",

@@ -10,6 +10,7 @@ from tacit.federation import Statistic
 from tacit.learning.algorithms.accelerated import AcceleratedNoisyMinibatchSGD
 from tacit.learning.algorithms.adaped import AdaPeD
 from tacit.learning.algorithms.base import Algorithm, Method
+from tacit.learning.algorithms.ce_psgm import NoisyLocalStorm
 from tacit.learning.algorithms.clipped_ac_sa import ClippedACSA
 from tacit.learning.algorithms.clipped_prox_sgd import ClippedProximalSGD
 from tacit.learning.algorithms.clipped_sgd import ClippedSGD
@@ -66,8 +67,9 @@ _METHODS: tuple[type[Method], ...] = (
     PhasedAcceleratedSGD,
     NoisySpider,
     NoisyFedSpider,
-    NoisyStorm,
     NoisyDiff2,
+    NoisyStorm,
+    NoisyLocalStorm,
     NoisyProximalSGD,
     NoisyProximalSVRG,
     NoisyProximalPLSVRG,
