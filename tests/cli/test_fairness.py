@@ -355,7 +355,7 @@ def test_a_stopped_run_says_what_stays_spent_and_goes_on_at_no_cost(
         assert main(words[1:]) == 0
         folders.append(Path(json.loads(capsys.readouterr().out)["folder"]))
     assert folders[0] != folders[1]
-    one, two = (load_model(folder).linear.w for folder in folders)
+    one, two = (load_model(folder).fitted.w for folder in folders)
     np.testing.assert_array_equal(one, two)
     weights = {json.loads((folder / "fairness.json").read_text())["fairness_weight"] for folder in folders}
     assert len(weights) == 1

@@ -398,7 +398,7 @@ def test_an_option_says_a_batch_as_its_flag_and_as_toml_do(
 
 
 def trained_model(folder: Path) -> Array:
-    return np.asarray(load_model(folder).linear.w)
+    return np.asarray(load_model(folder).fitted.w)
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def charged(table: Path) -> dict[str, list[Entry]]:
 
 
 def model(folder: Path) -> Any:
-    return load_model(folder).linear.w
+    return load_model(folder).fitted.w
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

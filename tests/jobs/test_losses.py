@@ -22,7 +22,7 @@ import tacit
 from tacit.errors import DataError, LedgerError, ParameterError
 from tacit.jobs import ClassScores, Job, JobConfig, Ledgers, NumberScores, TrainedModel
 from tacit.jobs.held_out import HeldOut
-from tacit.jobs.model import ModelForm
+from tacit.jobs.model_file import ModelForm
 from tacit.jobs.scores import score_model
 from tacit.learning import FeatureMap, LinearModel, LogLink, LossChoice
 from tacit.ledger import Ledger

@@ -60,7 +60,7 @@ def test_predictions_follow_from_the_weights(tmp_path: Path) -> None:
             (np.clip(frame.bmi.astype(float), 15, 50) - 32.5) / 17.5,
         ]
     )
-    length = np.sqrt((scaled**2).sum(axis=1) + model.linear.features.constant**2)
+    length = np.sqrt((scaled**2).sum(axis=1) + model.fitted.features.constant**2)
     score = (scaled @ model.coef_[["age", "bmi"]].to_numpy() + model.intercept_) / length
     np.testing.assert_allclose(model.decision_function(frame), score, rtol=0, atol=1e-12)
     np.testing.assert_allclose(model.predict_proba(frame)["ill"], special.expit(score), rtol=0, atol=1e-12)
@@ -132,7 +132,7 @@ def test_a_regression_has_no_classes(tmp_path: Path) -> None:
     assert not hasattr(model, "classes_")
     with pytest.raises(AttributeError):
         model.predict_proba(frame)
-    low, high = model.linear.target or (0, 0)
+    low, high = model.fitted.target or (0, 0)
     assert (high - low) == 60000
 
 
@@ -252,3 +252,85 @@ def test_no_number_leaves_the_finite_ones(tmp_path: Path) -> None:
 def test_a_model_that_is_not_there_is_said_in_one_line(path: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot be read"):
         load_model(tmp_path / path)
+
+
+# Other models than linear ones
+
+
+def other(name: str, tmp_path: Path, **more: Any) -> TrainedModel:
+    job = {**FREE, "data": str(write_patients(tmp_path)), "label": "ill", "rounds": 2, "name": "other"}
+    return (
+        Job(JobConfig.of(job | {"model": name, "options": {"step_size": 0.1}} | more)).run().results[0].model
+    )
+
+
+@pytest.mark.parametrize("name", ["mlp:3", "mlp:3,2"])
+def test_networks_are_kept_bit_by_bit(name: str, tmp_path: Path) -> None:
+    if "," in name:
+        pytest.importorskip("torch")
+    model = other(name, tmp_path)
+    again = TrainedModel.from_json(model.to_json())
+    frame = read_table(write_patients(tmp_path))
+    assert str(again.model) == name
+    np.testing.assert_array_equal(again.decision_function(frame), model.decision_function(frame))
+    assert set(again.predict_proba(frame).columns) == set(model.classes_)
+    for name in ("coef_", "intercept_"):
+        with pytest.raises(AttributeError, match="weights by feature need a linear model"):
+            getattr(again, name)
+    with pytest.raises(ParameterError, match="a graph needs a linear model"):
+        again.to_onnx()
+
+
+def test_wavelet_models_are_kept_bit_by_bit() -> None:
+    job = Job(JobConfig.of(FREE | {"data": "digits", "rounds": 1, "model": "scattering", "name": "waves"}))
+    model = job.run().results[0].model
+    again = TrainedModel.from_json(model.to_json())
+    np.testing.assert_array_equal(again.predict(job.data.X[:50]), model.predict(job.data.X[:50]))
+    with pytest.raises(AttributeError, match="wavelet features"):
+        _ = again.coef_
+
+
+def test_code_that_a_file_names_is_not_run_unless_it_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch")
+    (tmp_path / "ward_networks.py").write_text(
+        "from torch import nn\nclass Net(nn.Linear):\n    def __init__(self): super().__init__(5, 1)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    d = other("mlp:1", tmp_path).n_features_in_
+    (tmp_path / "ward_networks.py").write_text(
+        f"from torch import nn\nclass Net(nn.Linear):\n    def __init__(self): super().__init__({d}, 1)\n"
+    )
+    text = other("ward_networks:Net", tmp_path).to_json()
+    with pytest.raises(DataError, match="whose code would be run: if you trust it, name it"):
+        TrainedModel.from_json(text)
+    assert TrainedModel.from_json(text, modules=["ward_networks:Net"]).n_features_in_ == d
+
+
+def test_parameters_of_a_file_must_fit_its_model(tmp_path: Path) -> None:
+    form = json.loads(other("mlp:3", tmp_path).to_json())
+    for change, message in (
+        ({"parameters": form["parameters"][1:]}, "parameters must be"),
+        ({"model": {"kind": "mlp", "hidden": [2]}}, "parameters must be"),
+        ({"model": {"kind": "mlp"}}, "must have what is its own"),
+        ({"model": {}}, "weights must be one row more"),
+        ({"model": {"kind": "cnn"}}, "square ones"),
+    ):
+        with pytest.raises(DataError, match=message):
+            TrainedModel.from_json(json.dumps(form | change))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model": "mpl:3"}, "model must look like one of"),
+        ({"model": "mlp:3", "domain": "ball:3"}, "domain must be left out for a network"),
+        ({"model": "mlp:3", "group_lasso": 0.1}, "group_lasso must be 0 with model='mlp:3'"),
+        ({"model": "mlp:3", "task": "regression", "moment": "2:1"}, "model must be 'linear' with a moment"),
+        ({"model": "mlp:3", "sensitive": ("site",)}, "model must be 'linear' with fairness"),
+    ],
+)
+def test_what_only_linear_models_have_is_refused_of_others(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        JobConfig.of({"data": "t.csv", "label": "ill"} | changes)

@@ -101,7 +101,7 @@ def test_models_are_in_raw_units_and_keep_them_as_json_and_onnx(tmp_path: Path) 
     np.testing.assert_allclose(model.coef_[["a", "b"]], [1.0, -0.5], atol=0.02)
     assert model.intercept_ == pytest.approx(0.5, abs=0.05)
     kept = TrainedModel.from_json(model.to_json())
-    assert kept.linear.target is None
+    assert kept.fitted.target is None
     assert kept.columns == model.columns
     np.testing.assert_array_equal(kept.predict(frame), model.predict(frame))
     form = json.loads(model.to_json())

@@ -54,7 +54,7 @@ def made(
         classes=None if classes is None else np.array(classes),
         target=target,
     )
-    return TrainedModel(linear=linear, feature_names=NAMES, columns=ColumnsSpec(columns=COLUMNS), run="r")
+    return TrainedModel(fitted=linear, feature_names=NAMES, columns=ColumnsSpec(columns=COLUMNS), run="r")
 
 
 # Rows of a regression are then between half and twice as long.

@@ -34,8 +34,8 @@ def job(folder: Path, public: str = PUBLIC, **changes: Any) -> JobConfig:
 
 def mapped(model: TrainedModel) -> FeatureMap:
     """How a model of bounded features maps them."""
-    assert isinstance(model.linear.features, FeatureMap)
-    return model.linear.features
+    assert isinstance(model.fitted.features, FeatureMap)
+    return model.fitted.features
 
 
 def test_features_are_scaled_by_the_file(tmp_path: Path) -> None:

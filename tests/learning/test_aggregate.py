@@ -19,11 +19,11 @@ from tacit.learning import (
     Algorithm,
     FederatedLinearRegression,
     FederatedLogisticRegression,
-    FederatedNeuralClassifier,
     Grouped,
     LinearObjective,
     Logistic,
     NoisyMinibatchSGD,
+    PrivateNeuralClassifier,
     PublicObjective,
     Records,
     Settings,
@@ -396,7 +396,7 @@ def test_estimators_learn_and_state_both_guarantees() -> None:
         colluding=1,
         random_state=0,
     )
-    network = FederatedNeuralClassifier(
+    network = PrivateNeuralClassifier(
         trust="aggregate",
         budget=PrivacyBudget(3.0, 1e-5),
         bounds=(-1, 1),

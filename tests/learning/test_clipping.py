@@ -15,12 +15,12 @@ from tacit.learning import (
     AutoClip,
     FederatedLinearRegression,
     FederatedLogisticRegression,
-    FederatedNeuralClassifier,
     Grouped,
     LinearObjective,
     Logistic,
     NoisyMinibatchSGD,
     NoisySpider,
+    PrivateNeuralClassifier,
     Records,
     Settings,
     Squared,
@@ -276,9 +276,9 @@ def test_a_network_needs_its_algorithm_named() -> None:
     X, y = rng.uniform(-1, 1, (300, 4)), rng.integers(0, 2, 300)
     options: dict[str, Any] = {"budget": BUDGET, "bounds": (-1, 1), "classes": [0, 1], "random_state": 0}
     with pytest.raises(ParameterError, match="for a network whose algorithm is chosen by a rule"):
-        FederatedNeuralClassifier(clip="auto", **options).fit(X, y)
+        PrivateNeuralClassifier(clip="auto", **options).fit(X, y)
     named = NoisyMinibatchSGD(rounds=3, step_size=0.1)
-    model = FederatedNeuralClassifier(clip="auto", algorithm=named, **options).fit(X, y)
+    model = PrivateNeuralClassifier(clip="auto", algorithm=named, **options).fit(X, y)
     assert model.trained_.clip is not None
 
 

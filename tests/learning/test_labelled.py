@@ -13,7 +13,7 @@ from tacit.federation import Ask
 from tacit.learning import (
     FederatedLinearRegression,
     FederatedLogisticRegression,
-    FederatedNeuralClassifier,
+    PrivateNeuralClassifier,
     PublicMirrorDescent,
     SemiPrivateSGD,
 )
@@ -156,7 +156,7 @@ def test_targets_are_in_the_units_of_the_loss() -> None:
 
 def test_a_network_has_them_too() -> None:
     X, y = made()
-    FederatedNeuralClassifier(
+    PrivateNeuralClassifier(
         budget=PrivacyBudget(1.0, 1e-5),
         bounds=(-10, 10),
         classes=[0, 1],

@@ -251,7 +251,7 @@ def test_weights_mean_what_those_of_a_trained_model_mean(kind: str) -> None:
         outputs = 1 if kind == "two" else 3
         assert (fitted.coef_.shape, fitted.intercept_.shape) == ((outputs, 2), (outputs,))
         assert fitted.classes_.tolist() == labels
-    model = TrainedModel(linear=fitted.model_, feature_names=("age", "bmi"))
+    model = TrainedModel(fitted=fitted.model_, feature_names=("age", "bmi"))
     np.testing.assert_array_equal(fitted.coef_.ravel(), np.ravel(model.coef_))
     np.testing.assert_array_equal(np.ravel(fitted.intercept_), np.ravel(model.intercept_))
     # By hand: features scaled to [-1, 1] within their bounds, divided by a length.

@@ -22,10 +22,10 @@ GROUPS: Final = {
     "Fairness": "sensitive prediction advantaged missing fairness fairness_weight max_violation at",
     "Privacy": "protect trust n_min colluding recover epsilon levels delta neighbours unit part noise clip "
     "seed ledger local_epsilon delta_teacher target_delta anonymity alone worst_case_order",
-    "Method": "algorithm mechanism method rounds one_pass batch sampling sample_rate local_steps mu option "
-    "l1 l2 group_lasso domain moment weights participants epochs release order placement "
-    "step_times_smoothness loss quantile threshold smoothing messages steps bits max_bits points runs "
-    "noise_factor prior mean m ties queries projection heavy_hitters max_random_bits max_message_bits "
+    "Method": "model module algorithm mechanism method rounds one_pass batch sampling sample_rate "
+    "local_steps mu option l1 l2 group_lasso domain moment weights participants epochs release order "
+    "placement step_times_smoothness loss quantile threshold smoothing messages steps bits max_bits points "
+    "runs noise_factor prior mean m ties queries projection heavy_hitters max_random_bits max_message_bits "
     "independent tables items hash_seed dictionary miss radius_mode all_actions tail",
     "Output": "min_count "
     "name log close out plot report against quiet logs json_logs accept verify dry_run confidence "

@@ -5,13 +5,24 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Final
+from typing import Annotated, Final
+
+import typer
 
 from tacit.errors import ParameterError
 
-__all__ = ["check_file", "check_picture", "find_run", "make_folder"]
+__all__ = ["ModuleFlag", "check_file", "check_picture", "find_run", "make_folder"]
 
 _PICTURES: Final = (".png", ".pdf", ".svg", ".jpg", ".jpeg", ".webp", ".eps", ".ps", ".tif", ".tiff")
+
+ModuleFlag = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PACKAGE.MODULE:CLASS",
+        help="Code of yours that the model may be of, which is run; may be repeated.",
+        show_default="none",
+    ),
+]
 
 
 def check_file(name: str, path: Path) -> None:

@@ -16,7 +16,7 @@ from tacit.data import Column, ColumnsSpec, Label, LabelBounds, TableProblem, Un
 from tacit.fairness import FairnessSummary
 from tacit.federation import Plan
 from tacit.jobs import JobConfig, PlannedMean, Scores
-from tacit.jobs.model import ModelForm
+from tacit.jobs.model_file import ModelForm
 from tacit.learning import AlgorithmInfo, LogLink, LossChoice
 from tacit.ledger import Cost
 from tacit.privacy import Neighbours, PrivacyBudget

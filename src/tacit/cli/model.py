@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from tacit.cli.files import check_file, check_picture, find_run
+from tacit.cli.files import ModuleFlag, check_file, check_picture, find_run
 from tacit.cli.output import JsonFlag, print_facts, print_json, print_table, print_text
 from tacit.errors import ParameterError, check_count, printable
 
@@ -34,19 +34,24 @@ def show(
         Path | None,
         typer.Option(help="Picture of these weights: .svg, .png or .pdf.", show_default="no picture"),
     ] = None,
+    module: ModuleFlag = None,
     json: JsonFlag = False,
 ) -> None:
     """Show the weights of a model in words.
 
     Features are scaled to [-1, 1] within their bounds, or by public records, so that weights can be compared:
-    the largest matter most. Weights hold the noise of privacy too; small ones may be nothing but noise.
+    the largest matter most. Weights hold the noise of privacy too; small ones may be nothing but noise. A
+    model that is not linear in its features has no such weights, and is only named.
     """
     check_count("top", top)
     if plot is not None:
         check_picture(plot)
     from tacit.jobs import load_model
 
-    model = load_model(find_run(run))
+    model = load_model(find_run(run), modules=module or ())
+    if model.fitted.why_no_weights:
+        _show_parameters(model, str(run), json=json, plot=plot)
+        return
     weights = model.coef_.T if model.coef_.ndim == 2 else model.coef_.to_frame()
     shown = weights.loc[weights.abs().max(axis=1).sort_values(ascending=False, kind="stable").index[:top]]
     if plot is not None:
@@ -84,6 +89,31 @@ def export(
     print_text(f"{out}: inputs {', '.join(model.used_columns) if model.columns else 'features'}")
 
 
+def _show_parameters(model: TrainedModel, title: str, *, json: bool, plot: Path | None) -> None:
+    """Show what is to be said of a model whose features have no weights."""
+    if plot is not None:
+        raise ParameterError(f"plot must be left out: {model.fitted.why_no_weights}")
+    if json:
+        print_json(
+            {
+                "version": 1,
+                "run": model.run,
+                "trust": model.trust,
+                "task": model.task,
+                "model": str(model.model),
+                "parameters": model.fitted.w.size,
+                "loss": model.fitted.chosen,
+                "classes": None if model.task == "regression" else model.classes_,
+                "columns": model.used_columns,
+                "statement": model.statement_digest,
+                "privacy": model.privacy,
+            }
+        )
+        return
+    print_facts({**_summary(model), "parameters": f"{model.fitted.w.size:,}"}, title=title)
+    print_text(f"\n{model.privacy}")
+
+
 def _facts(model: TrainedModel, weights: pd.DataFrame) -> dict[str, Any]:
     """Return a model for programs."""
     return {
@@ -91,8 +121,8 @@ def _facts(model: TrainedModel, weights: pd.DataFrame) -> dict[str, Any]:
         "run": model.run,
         "trust": model.trust,
         "task": model.task,
-        "loss": model.linear.chosen,
-        "link": model.linear.link,
+        "loss": model.fitted.chosen,
+        "link": model.fitted.link,
         "classes": None if model.task == "regression" else model.classes_,
         "columns": model.used_columns,
         "intercept": model.intercept_,
@@ -106,7 +136,7 @@ def _summary(model: TrainedModel) -> dict[str, object]:
     """Return what a model is, in words."""
     label = None if model.columns is None or model.columns.label is None else model.columns.label.column
     if model.task == "regression":
-        within = "" if model.linear.target is None else " from {:g} to {:g}".format(*model.linear.target)
+        within = "" if model.fitted.target is None else " from {:g} to {:g}".format(*model.fitted.target)
         predicts = f"{label or 'a number'}{within}"
     else:
         predicts = f"{label or 'class'}: {', '.join(map(str, model.classes_))}"
@@ -114,7 +144,8 @@ def _summary(model: TrainedModel) -> dict[str, object]:
         "run": model.run,
         "trust": model.trust,
         "predicts": predicts,
-        "loss": model.linear.chosen.words,
+        "model": str(model.model),
+        "loss": model.fitted.chosen.words,
         "columns": ", ".join(model.used_columns[:20]) + (", ..." if len(model.used_columns) > 20 else ""),
         "statement": model.statement_digest or "none beside the model",
     }
@@ -171,7 +202,7 @@ def _units(model: TrainedModel) -> str:
     """Say what the units of features are."""
     from tacit.learning import FeatureMap
 
-    mapped = model.linear.features
+    mapped = model.fitted.features
     if not isinstance(mapped, FeatureMap):
         return "in their own units"
     return "scaled to [-1, 1]" if mapped.scaling is None else "scaled by public records"

@@ -112,6 +112,7 @@ JOB: Final = {
 }
 JOB_DEFAULTS: Final[dict[str, str | float | bool]] = {
     "task": "classification",
+    "model": "linear",
     "loss": "auto",
     "silos": "auto",
     "trust": "local",

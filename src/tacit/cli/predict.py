@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tacit.cli.files import check_file, find_run
+from tacit.cli.files import ModuleFlag, check_file, find_run
 from tacit.cli.output import JsonFlag, print_json, print_line, print_table, print_text
 from tacit.errors import DataError, ParameterError, install_extra
 
@@ -29,6 +29,7 @@ def predict(
         Path, typer.Argument(help="New records: a CSV or Parquet file, no label needed.", show_default=False)
     ],
     out: Annotated[Path, typer.Option(help="File to write: .csv, .csv.gz or .parquet.", show_default=False)],
+    module: ModuleFlag = None,
     json: JsonFlag = False,
 ) -> None:
     """Score new records with the model of a run.
@@ -40,7 +41,7 @@ def predict(
     _check_out(out, table)
     from tacit.jobs import load_model
 
-    model = load_model(find_run(run))
+    model = load_model(find_run(run), modules=module or ())
     frame = _read(table, model)
     try:
         scored = model.score_table(frame)

@@ -219,6 +219,14 @@ class TrainFlags:
         str | None,
         _word("neighbours", "What may differ between data sets that nobody can tell apart: {names}."),
     ] = None
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            help="What to train: linear; for square images scattering (linear, of fixed wavelet features) or "
+            "cnn; mlp:64 or mlp:64,32 with hidden layers; or your own package.module:Class of PyTorch.",
+        ),
+    ] = None
     algorithm: Annotated[
         str | None,
         typer.Option(

@@ -25,6 +25,7 @@ from tacit.federation import Batch, Disjoint, Fixed, Poisson
 from tacit.federation.batches import read_batch
 from tacit.jobs.fair_settings import FairSettings
 from tacit.learning.algorithms import ALGORITHMS, Algorithm, Method, make_algorithm, needs_delta
+from tacit.learning.architecture import Architecture
 from tacit.learning.clipping import read_clip
 from tacit.learning.defaults import AUTO
 from tacit.learning.fitting import check_noise_kind
@@ -76,6 +77,10 @@ class JobConfig(FairSettings, frozen=True, kw_only=True, forbid_unknown_fields=T
             says no other. Bounds of the description are then not used, columns that it leaves out are
             numbers, and a record with a cell that is none counts as zero.
         task: What the label of a table is.
+        model: What is trained: "linear"; "scattering" or "scattering:2", a linear model of fixed wavelet
+            features of square images; "mlp:64", a perceptron with so many hidden units, "mlp:64,32" with two
+            layers of them; "cnn", a small convolutional network of square images; or "package.module:Class",
+            a module of PyTorch (see `Architecture`).
         loss: What is minimised: "logistic" or "hinge" for classes, "squared", "huber", "absolute", "quantile"
             or "poisson" for numbers (see `LossChoice`); "auto" is logistic or squared.
         quantile: For the loss "quantile": the share of labels that should lie below what is predicted.
@@ -136,6 +141,7 @@ class JobConfig(FairSettings, frozen=True, kw_only=True, forbid_unknown_fields=T
     columns: str | None = None
     public: str | None = None
     moment: str | None = None
+    model: str = "linear"
     task: Literal["classification", "regression"] = "classification"
     loss: Literal["auto", "logistic", "hinge", "squared", "huber", "absolute", "quantile", "poisson"] = "auto"
     quantile: float | None = None
@@ -183,6 +189,7 @@ class JobConfig(FairSettings, frozen=True, kw_only=True, forbid_unknown_fields=T
         check_choice("silos", self.silos.split(":")[0], [s.split(":")[0] for s in SPLITS])
         self.check_fairness(_DEFAULTS)
         self._check_budget()
+        self._check_model()
         self._check_loss()
         self._check_moment()
         self._check_algorithm()
@@ -248,6 +255,27 @@ class JobConfig(FairSettings, frozen=True, kw_only=True, forbid_unknown_fields=T
         later = self.automatic and self.seed is not None and self.trust in ("central", "local")
         if self.delta == 0 and self.trust != "none" and needs_delta(self.chosen) and not later:
             raise ParameterError("delta must be > 0 with Gaussian noise, got 0.0; try 'auto'.")
+
+    def _check_model(self) -> None:
+        """Refuse what only a linear model has."""
+        if self.architecture.kind == "linear":
+            return
+        if self.stated is not None:
+            raise ParameterError(f"model must be 'linear' with a moment, got {self.model!r}.")
+        if self.sensitive_columns:
+            raise ParameterError(f"model must be 'linear' with fairness, got {self.model!r}.")
+        if self.group_lasso > 0:
+            raise ParameterError(
+                f"group_lasso must be 0 with model={self.model!r}, which has no weights by column, got "
+                f"{self.group_lasso!r}."
+            )
+        if self.domain is not None and not self.architecture.is_linear:
+            raise ParameterError(f"domain must be left out for a network, got {self.domain!r}.")
+
+    @property
+    def architecture(self) -> Architecture:
+        """What is trained."""
+        return Architecture.of(self.model)
 
     def _check_loss(self) -> None:
         """Refuse numbers that the loss does not have, and a loss that is not for the labels of a table."""

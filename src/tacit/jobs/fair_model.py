@@ -38,7 +38,7 @@ def saved_model(model: Any, data: JobData, *, run: str, trust: str, promise: Gua
         weights = np.vstack([model.coef_.T, model.intercept_[None, :]])
         linear = LinearModel(features=model.scaling_.features, w=weights.ravel(), classes=classes)
     return TrainedModel(
-        linear=linear,
+        fitted=linear,
         feature_names=data.feature_names,
         columns=data.columns,
         run=run,

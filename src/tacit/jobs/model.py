@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from importlib.metadata import version
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -13,12 +12,12 @@ import msgspec
 import numpy as np
 import pandas as pd
 
-from tacit.data import ColumnsSpec, Task, Value, count_unfit, encode_columns
-from tacit.data.encoding import check_columns, feature_names, read_numbers, used_columns
+from tacit.data import ColumnsSpec, Task, count_unfit, encode_columns
+from tacit.data.encoding import check_columns, read_numbers, used_columns
 from tacit.errors import DataError, ParameterError, printable
-from tacit.learning.loss_choice import LogLink, LossChoice
-from tacit.learning.model import FeatureMap, LinearModel, Scaling
-from tacit.learning.raw_features import RawFeatures
+from tacit.jobs.model_file import ModelForm, form_of
+from tacit.learning.architecture import Architecture
+from tacit.learning.model import FittedModel, LinearModel
 from tacit.numerics import Array
 
 __all__ = ["MODEL_FILE", "TrainedModel", "load_model"]
@@ -31,14 +30,15 @@ _ROWS: Final = 2**16  # so many records are mapped at once: a long table by its 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TrainedModel:
-    """A linear model with all that it needs to read a table, and where it comes from.
+    """A model with all that it needs to read a table, and where it comes from.
 
     Everything in it is released or public, and it predicts under the same guarantee as its parameters.
 
     Attributes:
-        linear: Parameters, bounds of the features, classes or bounds of the target.
+        fitted: Parameters, bounds of the features, classes or bounds of the target.
         feature_names: d names; "column" for a number, "column=category" for a category.
         columns: Public description of the columns of a table; None where features are given as numbers.
+        model: What kind of model it is.
         run: Name of the run that trained it.
         trust: "local", "aggregate", "shuffle", "central" or "none".
         privacy: What is guaranteed, in one sentence.
@@ -54,9 +54,10 @@ class TrainedModel:
         True
     """
 
-    linear: LinearModel
+    fitted: FittedModel
     feature_names: tuple[str, ...]
     columns: ColumnsSpec | None = None
+    model: Architecture = field(default_factory=Architecture)
     run: str = ""
     trust: str = ""
     privacy: str = ""
@@ -66,15 +67,15 @@ class TrainedModel:
         return f"TrainedModel(run={self.run!r}, trust={self.trust!r}, features={len(self.feature_names)})"
 
     def __post_init__(self) -> None:
-        if len(self.feature_names) != self.linear.features.dim:
+        if len(self.feature_names) != self.fitted.features.dim:
             raise ParameterError(
-                f"feature_names must be {self.linear.features.dim} names, got {len(self.feature_names)}."
+                f"feature_names must be {self.fitted.features.dim} names, got {len(self.feature_names)}."
             )
 
     @property
     def task(self) -> Task:
         """What is predicted."""
-        return "regression" if self.linear.classes is None else "classification"
+        return "regression" if self.fitted.classes is None else "classification"
 
     @property
     def n_features_in_(self) -> int:
@@ -93,9 +94,9 @@ class TrainedModel:
         Raises:
             AttributeError: The model is a regression, which has none.
         """
-        if self.linear.classes is None:
+        if self.fitted.classes is None:
             raise AttributeError("a regression has no classes_.")
-        return self.linear.classes
+        return self.fitted.classes
 
     @property
     def coef_(self) -> Any:
@@ -105,14 +106,24 @@ class TrainedModel:
         (of a model without bounds, to features as they are);
         the score of a record is their sum of products with `intercept_` added. A classifier divides it by the
         length of the scaled record, which changes no label of two classes.
+
+        Raises:
+            AttributeError: The model is not linear in its features.
         """
-        return self._named(self.linear.coef)
+        return self._named(self._linear.coef)
 
     @property
     def intercept_(self) -> Any:
         """The constant of the score: a number, or a Series by class."""
-        constant = self.linear.intercept
+        constant = self._linear.intercept
         return float(constant[0]) if len(constant) == 1 else pd.Series(constant, index=self.classes_)
+
+    @property
+    def _linear(self) -> LinearModel:
+        """The model, where features have weights."""
+        if self.fitted.why_no_weights or not isinstance(self.fitted, LinearModel):
+            raise AttributeError(self.fitted.why_no_weights)
+        return self.fitted
 
     @property
     def used_columns(self) -> tuple[str, ...]:
@@ -143,7 +154,7 @@ class TrainedModel:
 
     def predict(self, X: Any) -> Any:
         """Return labels, or targets in their own units, shape (n,); a Series for a frame."""
-        return self._per_record(X, self.linear.predict, name="prediction")
+        return self._per_record(X, self.fitted.predict, name="prediction")
 
     def predict_proba(self, X: Any) -> Any:
         """Return class probabilities, shape (n, classes); a frame with the classes as columns for a frame.
@@ -151,14 +162,14 @@ class TrainedModel:
         Raises:
             AttributeError: The model has none: a regression, or one of the hinge loss.
         """
-        if self.linear.why_no_probabilities:
-            raise AttributeError(self.linear.why_no_probabilities)
-        return self._per_record(X, self.linear.probabilities, columns=self.classes_)
+        if self.fitted.why_no_probabilities:
+            raise AttributeError(self.fitted.why_no_probabilities)
+        return self._per_record(X, self.fitted.probabilities, columns=self.classes_)
 
     def decision_function(self, X: Any) -> Any:
         """Return raw scores: shape (n,) for two classes and regressions, else (n, classes)."""
-        many = len(self.linear.intercept) > 1
-        return self._per_record(X, self.linear.scores, name="score", columns=self.classes_ if many else None)
+        many = self.fitted.outputs > 1
+        return self._per_record(X, self.fitted.scores, name="score", columns=self.classes_ if many else None)
 
     def score_table(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return new records with what is predicted of them, one row each, in their order.
@@ -174,13 +185,13 @@ class TrainedModel:
         Raises:
             DataError: A column is missing, or has the name of one that is added.
         """
-        scores = self._per_record(frame, self.linear.scores).to_numpy()
-        added = {"prediction": self.linear.predictions_of(scores)}
-        if self.linear.classes is not None and self.linear.why_no_probabilities:
+        scores = self._per_record(frame, self.fitted.scores).to_numpy()
+        added = {"prediction": self.fitted.predictions_of(scores)}
+        if self.fitted.classes is not None and self.fitted.why_no_probabilities:
             added["score"] = scores
-        elif self.linear.classes is not None:
-            names = [f"probability_{one}" for one in self.linear.classes]
-            added |= dict(zip(names, self.linear.probabilities_of(scores).T, strict=True))
+        elif self.fitted.classes is not None:
+            names = [f"probability_{one}" for one in self.fitted.classes]
+            added |= dict(zip(names, self.fitted.probabilities_of(scores).T, strict=True))
         kept = frame.drop(columns=list(self.used_columns))
         for name in added:
             if name in kept.columns:
@@ -199,36 +210,27 @@ class TrainedModel:
 
     def to_json(self) -> bytes:
         """Return the model as JSON with a version; `from_json` reads it back, bit by bit the same."""
-        mapped = self.linear.features
-        bounded = mapped if isinstance(mapped, FeatureMap) else None
-        form = ModelForm(
-            version=_VERSION,
-            tacit=version("tacit"),
+        form = form_of(
+            self.fitted,
+            model=self.model,
+            columns=self.columns,
+            features=self.feature_names,
             run=self.run,
             trust=self.trust,
             privacy=self.privacy,
-            columns=self.columns,
-            features=self.feature_names,
-            lower=() if bounded is None else tuple(bounded.lower.tolist()),
-            upper=() if bounded is None else tuple(bounded.upper.tolist()),
-            unit_rows=bounded is not None and bounded.unit_rows,
-            scaling=None if bounded is None else bounded.scaling,
-            raw=bounded is None,
-            loss=None if self.linear.chosen.is_default else self.linear.chosen,
-            link=self.linear.link,
-            classes=None if self.linear.classes is None else tuple(self.linear.classes.tolist()),
-            target=self.linear.target,
-            weights=tuple(map(tuple, self.linear.weights.tolist())),
         )
         return msgspec.json.format(msgspec.json.encode(form), indent=1) + b"\n"
 
     @classmethod
-    def from_json(cls, text: str | bytes, *, source: str = "the model") -> Self:
-        """Read a model; nothing in the text is run.
+    def from_json(
+        cls, text: str | bytes, *, source: str = "the model", modules: Collection[str] = ()
+    ) -> Self:
+        """Read a model; nothing in the text is run, and of code that it names only that of `modules`.
 
         Args:
             text: What `to_json` gave.
             source: What error messages call it, for instance its path.
+            modules: Modules of your own that it may be of, each as "package.module:Class".
 
         Raises:
             DataError: The text is not such a model, of another version, or its parts do not fit together.
@@ -239,9 +241,10 @@ class TrainedModel:
             raise DataError(f"{source} is not a model of tacit: {printable(str(error))}.") from error
         try:
             return cls(
-                linear=form.linear(),
+                fitted=form.fitted(modules),
                 feature_names=form.features,
                 columns=form.columns,
+                model=form.model,
                 run=form.run,
                 trust=form.trust,
                 privacy=form.privacy,
@@ -280,13 +283,15 @@ class TrainedModel:
         return pd.DataFrame(found, index=X.index, columns=columns)
 
 
-def load_model(path: Path | str) -> TrainedModel:
+def load_model(path: Path | str, *, modules: Collection[str] = ()) -> TrainedModel:
     """Load a model from a run folder, or from its `model.json` alone.
 
-    A model is JSON, so loading one from a stranger runs nothing of the stranger's.
+    A model is JSON, so loading one from a stranger runs nothing of the stranger's. One of a module of your
+    own names its code, which is run only where you name it too.
 
     Args:
         path: The folder, or the file.
+        modules: Modules of your own that it may be of, each as "package.module:Class".
 
     Returns:
         The model. Beside a statement, it is the model that the statement is about: the digests agree.
@@ -303,7 +308,7 @@ def load_model(path: Path | str) -> TrainedModel:
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise DataError(f"the model {str(file)!r} cannot be read: {reason}.") from error
-    model = TrainedModel.from_json(text, source=str(file))
+    model = TrainedModel.from_json(text, source=str(file), modules=modules)
     if said is None or file.name != MODEL_FILE:
         return model
     try:
@@ -319,98 +324,3 @@ class _Digests(msgspec.Struct, frozen=True):
     """What is read of a statement: its other parts are for `tacit account verify`."""
 
     digests: dict[str, str] = {}
-
-
-class ModelForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The JSON of a model, see `TrainedModel`.
-
-    Attributes:
-        version: Of this form.
-        tacit: Version of the package that trained it.
-        run: Name of the run.
-        trust: Trust model.
-        privacy: The guarantee in a sentence.
-        columns: Description of the table's columns, or null.
-        features: d names.
-        lower: d public lower bounds.
-        upper: d public upper bounds.
-        unit_rows: Whether rows are divided by their norms.
-        scaling: How features are scaled; left out where that follows from their bounds.
-        loss: What was minimised; left out for the logistic loss of classes and the squared loss of numbers.
-        link: What makes predictions of scores, where that is no scaling to the target's bounds: those of
-            "poisson" are unit * e^score, at most `most`. Left out for all other losses.
-        raw: Whether features and the target of a regression are as they are, without bounds, beside a
-            constant feature 1; left out where they are not.
-        classes: Labels, at least two; null for a regression.
-        target: Bounds of a regression's target; null for a classifier, and for a target without bounds.
-        weights: d + 1 rows, one number for each output; the constant's is the last.
-    """
-
-    version: int
-    tacit: str
-    run: str
-    trust: str
-    privacy: str
-    columns: ColumnsSpec | None
-    features: tuple[str, ...]
-    lower: tuple[float, ...]
-    upper: tuple[float, ...]
-    unit_rows: bool
-    classes: tuple[Value, ...] | None
-    target: tuple[float, float] | None
-    weights: tuple[tuple[float, ...], ...]
-    scaling: Scaling | None = None
-    loss: LossChoice | None = None
-    link: LogLink | None = None
-    raw: bool = False
-
-    def __post_init__(self) -> None:
-        if self.version != _VERSION:
-            raise ParameterError(
-                f"version must be {_VERSION}, got {self.version!r}: use the tacit that wrote it, which "
-                "can also export it as ONNX; to train again would spend again"
-            )
-        bounds = 0 if self.raw else len(self.features)
-        if not (len(self.features) == len(self.weights) - 1 and bounds == len(self.lower) == len(self.upper)):
-            raise ParameterError(
-                "features, all but one of weights, lower and upper must be equally many; the last two none "
-                "where features are raw."
-            )
-        if self.columns is not None and feature_names(self.columns.columns) != self.features:
-            raise ParameterError("features must be those that the columns are encoded as.")
-        if self.raw and (self.unit_rows, self.scaling, self.classes, self.target) != (
-            False,
-            None,
-            None,
-            None,
-        ):
-            raise ParameterError("raw features go with a regression without bounds, unit_rows and scaling.")
-        if not self.raw and (self.classes is None) == (self.target is None):
-            raise ParameterError("one of classes and target must be given, and the other null.")
-        if self.target is not None and not self.target[0] <= self.target[1]:
-            raise ParameterError(f"target must be a pair (low, high) with low <= high, got {self.target!r}.")
-        if self.classes is not None and len({str(one) for one in self.classes}) < max(len(self.classes), 2):
-            raise ParameterError("classes must be two or more, and distinct as text.")
-        chosen = self.loss or LossChoice.default(classifies=self.classes is not None)
-        chosen.check(classes=len(self.classes or ()), target=self.target)
-        if (chosen.name == "poisson") != (self.link is not None):
-            raise ParameterError("link must be given for the loss 'poisson', and for no other.")
-        outputs = len(self.classes) if self.classes is not None and len(self.classes) > 2 else 1
-        if any(len(row) != outputs for row in self.weights):
-            raise ParameterError(f"weights must hold {outputs} numbers for each feature.")
-
-    def linear(self) -> LinearModel:
-        """Return the parameters with what maps features."""
-        features: FeatureMap | RawFeatures = RawFeatures(dim=max(len(self.features), 1))
-        if not self.raw:
-            features = FeatureMap(
-                lower=np.array(self.lower, dtype=np.float64),
-                upper=np.array(self.upper, dtype=np.float64),
-                unit_rows=self.unit_rows,
-                scaling=self.scaling,
-            )
-        classes = None if self.classes is None else np.array(self.classes)
-        w = np.array(self.weights, dtype=np.float64).reshape(-1)
-        return LinearModel(
-            features=features, w=w, classes=classes, target=self.target, loss=self.loss, link=self.link
-        )

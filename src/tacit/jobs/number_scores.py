@@ -12,7 +12,7 @@ from sklearn import metrics
 
 from tacit.jobs.held_out import HeldOut, Known, SiloScore, by_silo, standard_error_of
 from tacit.learning.loss_choice import LossChoice
-from tacit.learning.model import LinearModel, unscale_target
+from tacit.learning.model import FittedModel, unscale_target
 from tacit.numerics import Array
 
 __all__ = ["FARTHEST", "NumberMetric", "NumberScores", "score_numbers", "true_targets"]
@@ -148,11 +148,11 @@ def true_targets(y: Array, target: tuple[float, float] | None) -> Array:
     return unscale_target(np.clip(np.nan_to_num(y), -FARTHEST, FARTHEST), target)
 
 
-def score_numbers(raw: Array, held_out: HeldOut, model: LinearModel) -> NumberScores:
+def score_numbers(raw: Array, held_out: HeldOut, model: FittedModel) -> NumberScores:
     """Return the scores of a regression.
 
     Args:
-        raw: What it says of each held-out record, as `LinearModel.scores`.
+        raw: What it says of each held-out record, as `FittedModel.scores`.
         held_out: The truth.
         model: Of which only the target, the loss and its link are looked at.
     """

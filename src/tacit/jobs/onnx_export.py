@@ -16,9 +16,9 @@ import pandas as pd
 from tacit.data import Categorical, Date, Unbounded
 from tacit.data.cells import MISSING
 from tacit.data.encoding import DAYS_OF_A_YEAR, Feature, used_columns
-from tacit.errors import DataError, TacitError, install_extra
+from tacit.errors import DataError, ParameterError, TacitError, install_extra
 from tacit.jobs.model import TrainedModel
-from tacit.learning.raw_features import RawFeatures
+from tacit.learning.model import FeatureMap
 from tacit.numerics import Array
 from tacit.randomness import simulated
 
@@ -41,8 +41,11 @@ def to_onnx(model: TrainedModel) -> bytes:
 
     Raises:
         DataError: The extra `tacit[onnx]` is not installed.
+        ParameterError: The model is not linear in its features.
         TacitError: ONNX Runtime does not predict what the model does.
     """
+    if model.fitted.why_no_weights:
+        raise ParameterError(f"a graph needs a linear model, got one of model={str(model.model)!r}.")
     for name in ("onnx", "onnxruntime"):
         if importlib.util.find_spec(name) is None:
             raise DataError(f"writing ONNX needs {name}; {install_extra('onnx')} installs it.")
@@ -180,8 +183,8 @@ def _categories(graph: _Graph, name: str, column: Categorical) -> str:
 
 def _scores(graph: _Graph, model: TrainedModel, features: str) -> str:
     """Add the map of features and the product with the weights; the result has shape (n, outputs)."""
-    mapped, weights = model.linear.features, model.linear.w.reshape(model.linear.features.size, -1)
-    if isinstance(mapped, RawFeatures):
+    mapped, weights = model.fitted.features, model.fitted.w.reshape(model.fitted.features.size, -1)
+    if not isinstance(mapped, FeatureMap):  # raw ones
         return graph.add(
             "Add", graph.add("MatMul", features, graph.constant(weights[:-1])), graph.constant(weights[-1])
         )
@@ -204,11 +207,11 @@ def _scores(graph: _Graph, model: TrainedModel, features: str) -> str:
 def _predictions(graph: _Graph, model: TrainedModel, scores: str) -> None:
     """Add what leaves the graph."""
     flat = graph.constant([-1], np.int64)
-    if model.linear.classes is None:
+    if model.fitted.classes is None:
         graph.add("Reshape", _numbers(graph, model, scores), flat, output="prediction")
         graph.output("prediction", dtype=np.float64)
         return
-    classes, margins = model.linear.classes, bool(model.linear.why_no_probabilities)
+    classes, margins = model.fitted.classes, bool(model.fitted.why_no_probabilities)
     if len(classes) > 2:
         graph.add("Softmax", scores, axis=1, output="probabilities")
         picked = graph.add("ArgMax", scores, axis=1, keepdims=0)
@@ -234,13 +237,13 @@ def _predictions(graph: _Graph, model: TrainedModel, scores: str) -> None:
 
 def _numbers(graph: _Graph, model: TrainedModel, scores: str) -> str:
     """Add what makes predictions of scores, in the units of the target."""
-    link = model.linear.link
+    link = model.fitted.link
     if link is not None:
         least = graph.add("Min", scores, graph.constant(link.largest_score))
         return graph.add("Mul", graph.add("Exp", least), graph.constant(link.unit))
-    if model.linear.target is None:
+    if model.fitted.target is None:
         return scores
-    low, high = model.linear.target
+    low, high = model.fitted.target
     moved = graph.add("Add", scores, graph.constant(1.0))
     return graph.add("Add", graph.add("Mul", moved, graph.constant((high - low) / 2)), graph.constant(low))
 
@@ -258,7 +261,7 @@ def _check(data: bytes, model: TrainedModel) -> None:
 
 def _of_classes(model: TrainedModel, X: Any) -> Any:
     """Return what leaves the graph of a classifier beside the label."""
-    return model.decision_function(X) if model.linear.why_no_probabilities else model.predict_proba(X)
+    return model.decision_function(X) if model.fitted.why_no_probabilities else model.predict_proba(X)
 
 
 def _probes(model: TrainedModel) -> tuple[dict[str, Array], Any]:

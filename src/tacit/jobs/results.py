@@ -105,9 +105,10 @@ def result_of(
         trained=trained,
         guarantees=guarantees,
         model=TrainedModel(
-            linear=terms.model(trained.w),
+            fitted=terms.model(trained.w),
             feature_names=terms.facts.feature_names,
             columns=terms.facts.columns,
+            model=terms.config.architecture,
             run=terms.config.run,
             trust=trust,
             privacy=str(max(guarantees, key=lambda g: g.epsilon)),

@@ -25,7 +25,7 @@ from sklearn import metrics
 
 from tacit.jobs.held_out import HeldOut, Known, SiloScore, by_silo, standard_error_of
 from tacit.jobs.number_scores import NumberMetric, NumberScores, score_numbers, true_targets
-from tacit.learning.model import LinearModel
+from tacit.learning.model import FittedModel
 from tacit.numerics import Array, IntArray
 
 __all__ = [
@@ -132,11 +132,11 @@ Scores = ClassScores | NumberScores
 """What is known of a model from held-out records; `score`, `standard_error` and `baseline` are in both."""
 
 
-def headline(raw: Array, y: Array, model: LinearModel) -> float:
+def headline(raw: Array, y: Array, model: FittedModel) -> float:
     """Return the one score of a model: accuracy, or what `NumberScores.metric` says in the target's units.
 
     Args:
-        raw: What the model says of each record, as `LinearModel.scores`.
+        raw: What the model says of each record, as `FittedModel.scores`.
         y: As in `HeldOut`.
         model: The model.
     """
@@ -146,11 +146,11 @@ def headline(raw: Array, y: Array, model: LinearModel) -> float:
     return NumberMetric(model.chosen).score(truth, model.predictions_of(raw.astype(np.float64)))
 
 
-def score_model(raw: Array, held_out: HeldOut, model: LinearModel) -> Scores:
+def score_model(raw: Array, held_out: HeldOut, model: FittedModel) -> Scores:
     """Return the scores of a model.
 
     Args:
-        raw: What it says of each held-out record, as `LinearModel.scores`.
+        raw: What it says of each held-out record, as `FittedModel.scores`.
         held_out: The truth.
         model: What says what that means.
     """

@@ -25,12 +25,13 @@ from tacit.jobs.scores import HeldOut, Scores, score_model
 from tacit.learning.defaults import AUTO
 from tacit.learning.fitting import Request, shows_only_the_end
 from tacit.learning.loss_choice import LossChoice
-from tacit.learning.model import LinearModel
+from tacit.learning.model import FittedModel
+from tacit.learning.neural_task import NeuralTask
 from tacit.learning.objective import Grouped, Records
 from tacit.learning.public_objective import PublicObjective
 from tacit.learning.regularization import Regularization
 from tacit.learning.settings import Settings
-from tacit.learning.task import LinearTask
+from tacit.learning.task import LinearTask, bounded_features
 from tacit.numerics import Array
 from tacit.privacy import Guarantee, Neighbours, Part, PrivacyBudget, Relation, Unit
 from tacit.privacy.run_clauses import clauses_of_run
@@ -77,18 +78,19 @@ class JobTerms:
         _ = self.task
 
     @cached_property
-    def task(self) -> LinearTask:
+    def task(self) -> LinearTask | NeuralTask:
         """The public shape of the model."""
-        d = len(self.facts.feature_names)
+        d, classifies = len(self.facts.feature_names), bool(self.facts.classes)
+        loss = self.config.chosen_loss(classes=classifies)
         if self.config.stated is not None:
-            return LinearTask.raw(d, loss=self.config.chosen_loss(classes=False))
-        return LinearTask.of(
-            np.full(d, self.facts.lower),
-            np.full(d, self.facts.upper),
-            classes=np.asarray(self.facts.classes) if self.facts.classes else None,
+            return LinearTask.raw(d, loss=loss)
+        lower, upper = np.full(d, self.facts.lower), np.full(d, self.facts.upper)
+        return self.config.architecture.task(
+            bounded_features(lower, upper, unit_rows=classifies, sample=self.facts.sample),
+            classes=np.asarray(self.facts.classes) if classifies else None,
             target=self.facts.target,
             sample=self.facts.sample,
-            loss=self.config.chosen_loss(classes=bool(self.facts.classes)),
+            loss=loss,
         )
 
     @property
@@ -235,6 +237,7 @@ class JobTerms:
             (config.label, config.person, config.silo_column),
             *self._regularization.facts,
             *(() if self.task.chosen.is_default else (self.task.chosen,)),
+            *(() if config.model == "linear" else (config.model,)),
             *(() if public is None else (public.digest,)),
         )
         return hashlib.sha256(msgspec.json.encode(said, enc_hook=str)).hexdigest()
@@ -271,16 +274,15 @@ class JobTerms:
             w: Shape (size,).
             rows: As `rows` returns them.
         """
-        raw: Array = rows @ w.reshape(self.task.features.size, -1).astype(rows.dtype)
+        raw = self.task.predictions(w, rows)
         # Squares of what a model says that ran away must not overflow: its run is paid for, and is written.
-        raw = np.clip(np.nan_to_num(raw), -FARTHEST, FARTHEST)
-        return raw if raw.shape[1] > 1 else raw[:, 0]
+        return np.asarray(np.clip(np.nan_to_num(raw), -FARTHEST, FARTHEST))
 
     def score(self, w: Array, rows: Array, held_out: HeldOut) -> Scores:
         """Return the scores of parameters on held-out records; arguments as for `raw`."""
         return score_model(self.raw(w, rows), held_out, self.model(w))
 
-    def model(self, w: Array) -> LinearModel:
+    def model(self, w: Array) -> FittedModel:
         """Return the model with those parameters."""
         return self.task.model(w)
 

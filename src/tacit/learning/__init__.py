@@ -51,6 +51,7 @@ from tacit.learning.algorithms import (
     algorithm_name,
     make_algorithm,
 )
+from tacit.learning.architecture import MODELS, Architecture
 from tacit.learning.clipping import AutoClip
 from tacit.learning.difference import RecordDifference, difference_radius
 from tacit.learning.distance import DistanceObjective
@@ -60,10 +61,11 @@ from tacit.learning.kinks import Absolute, Hinge, Kinked, Quantile, Smoothed
 from tacit.learning.linear import ConvexGradient, LinearObjective
 from tacit.learning.loss_choice import LOSSES, LogLink, LossChoice
 from tacit.learning.losses import Huber, Logistic, Loss, Multinomial, PoissonLoss, Squared
-from tacit.learning.model import FeatureMap, LinearModel, Scaling
+from tacit.learning.model import FeatureMap, Features, FittedModel, LinearModel, Scaling
 from tacit.learning.modules import ModuleObjective, torch_objective
 from tacit.learning.networks import NetworkObjective
-from tacit.learning.neural import FederatedNeuralClassifier, NetworkModel
+from tacit.learning.neural import PrivateNeuralClassifier, PrivateNeuralRegressor
+from tacit.learning.neural_task import NetworkModel
 from tacit.learning.objective import Grouped, Objective, PerPerson, RecordGradient, Records
 from tacit.learning.personal import (
     Distillation,
@@ -81,6 +83,7 @@ from tacit.learning.public import PublicSample
 from tacit.learning.public_objective import PublicObjective
 from tacit.learning.raw_features import RawFeatures
 from tacit.learning.regularization import Regularization, read_domain
+from tacit.learning.scattering import ScatteringFeatures
 from tacit.learning.settings import NOISES, Settings
 from tacit.learning.stream import PanPrivateStream
 from tacit.learning.training import PartitionSilos, Trained, in_process, make_silos, train
@@ -88,12 +91,14 @@ from tacit.learning.training import PartitionSilos, Trained, in_process, make_si
 __all__ = [
     "ALGORITHMS",
     "LOSSES",
+    "MODELS",
     "NOISES",
     "Absolute",
     "AcceleratedNoisyMinibatchSGD",
     "AdaPeD",
     "Algorithm",
     "AlgorithmInfo",
+    "Architecture",
     "AutoClip",
     "ClippedACSA",
     "ClippedProximalSGD",
@@ -105,10 +110,11 @@ __all__ = [
     "Distillation",
     "DistillationPrior",
     "FeatureMap",
+    "Features",
     "FedAvg",
     "FederatedLinearRegression",
     "FederatedLogisticRegression",
-    "FederatedNeuralClassifier",
+    "FittedModel",
     "GaussianPrior",
     "GridMinimum",
     "Grouped",
@@ -160,6 +166,8 @@ __all__ = [
     "Prediction",
     "Predictive",
     "Prior",
+    "PrivateNeuralClassifier",
+    "PrivateNeuralRegressor",
     "PrivatePublicShuffle",
     "PrivateShuffle",
     "Problem",
@@ -176,6 +184,7 @@ __all__ = [
     "Regularization",
     "RoundInfo",
     "Scaling",
+    "ScatteringFeatures",
     "SelfSampledSGD",
     "SemiLocalSGD",
     "SemiPrivateSGD",

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from tacit.learning.algorithms import Algorithm, Method, make_algorithm
 from tacit.learning.linear import LinearObjective
 from tacit.learning.losses import Logistic, Multinomial
-from tacit.learning.networks import NetworkObjective
-from tacit.learning.objective import Objective
+from tacit.learning.objective import Network, Objective
 from tacit.numerics import Array
 from tacit.privacy import Gaussian, PrivacyBudget, Relation, TrustModel, calibrate
 
@@ -45,12 +44,12 @@ _WIDE = 500
 _FEWEST, _MOST, _DISTANCE, _LONGEST, _WIDE_SHARE = 40, 160, 100.0, 75.0, 0.2
 """Of those steps: how few and how many, how far away a solution is, how long one may be, and the clip."""
 
-_DEEP_DISTANCE, _DEEP_STEP, _DEEP_LONGEST, _DEEP_FEWEST, _DEEP_MOST = 60.0, 10.0, 12.0, 40, 160
-"""Of networks: how far steps go together, by signal; how far each of them, about and at most; how few of them
-and how many."""
+_DEEP_DISTANCE, _DEEP_STEP, _DEEP_FARTHEST, _DEEP_FEWEST, _DEEP_MOST = 15.0, 1.0, 600.0, 40, 120
+"""Of networks: how far steps go together, by signal; how far each of them, about; how far all of them go at
+most; how few of them and how many."""
 
-_DEEP_CLIP, _DEEP_BARE = 0.2, 5.0
-"""The clip of their gradients, for rows of norm 1, and the length of steps without clipping."""
+_DEEP_CLIP, _DEEP_BARE = 0.5, 0.3
+"""The clip of their gradients, for features of about 1, and the length of steps without clipping."""
 
 _MIXED = 20
 """Rounds behind a shuffler: the bits that all of them take grow with their square."""
@@ -148,7 +147,7 @@ def choose(
 
 
 def choose_for_network(
-    objective: NetworkObjective,
+    objective: Network,
     *,
     trust: TrustModel | None,
     budget: PrivacyBudget | None,
@@ -167,11 +166,11 @@ def choose_for_network(
         steps = _DEEP_MOST if rounds is None else rounds
         return _chosen("minibatch", why, rounds=steps, step_size=_DEEP_BARE)
     clear = signal(objective, trust=trust, budget=budget, relation=relation, sizes=sizes, honest=honest)
-    total = min(_DEEP_DISTANCE * clear, _DEEP_MOST * _DEEP_LONGEST)
+    total = min(_DEEP_DISTANCE * clear, _DEEP_FARTHEST)
     own = min(max(math.ceil(total / _DEEP_STEP), _DEEP_FEWEST), _DEEP_MOST)
     few = _MIXED if trust is TrustModel.SHUFFLE else own
     steps = few if rounds is None else rounds
-    step = min(total / steps, _DEEP_LONGEST) / _DEEP_CLIP
+    step = total / steps / _DEEP_CLIP
     return _chosen("minibatch", why, share=_DEEP_CLIP, rounds=steps, step_size=step)
 
 

@@ -1,10 +1,11 @@
-"""A trained linear model and the public map from raw features to what it sees."""
+"""A trained model, and the public map from raw features to what it sees."""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import numpy as np
@@ -12,11 +13,12 @@ from scipy import special
 
 from tacit.errors import DataError, ParameterError, check_positive
 from tacit.learning.loss_choice import LogLink, LossChoice
-from tacit.learning.raw_features import RawFeatures
 from tacit.numerics import Array, IntArray, settle
 
 __all__ = [
     "FeatureMap",
+    "Features",
+    "FittedModel",
     "LinearModel",
     "Scaling",
     "bounds_arrays",
@@ -40,6 +42,34 @@ _CONSTANT = 1.0
 
 _NARROWEST = 1e-6
 """Of the width of the bounds: what is divided by less would make a row too long for its own norm."""
+
+
+class Features(Protocol):
+    """The public map from raw features to the rows that an objective sees, the same for all parties."""
+
+    @property
+    def dim(self) -> int:
+        """Number d of raw features."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Length of a mapped row."""
+        ...
+
+    @property
+    def constant(self) -> float:
+        """The constant feature, which is the last of a row."""
+        ...
+
+    @property
+    def facts(self) -> tuple[object, ...]:
+        """What makes rows, for a fingerprint."""
+        ...
+
+    def __call__(self, X: Array) -> Array:
+        """Map raw features, shape (n, d), to rows, shape (n, size)."""
+        ...
 
 
 class Scaling(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -182,7 +212,7 @@ class FeatureMap:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinearModel:
+class FittedModel(ABC):
     """Parameters with everything that predictions need.
 
     Attributes:
@@ -195,17 +225,31 @@ class LinearModel:
         link: What makes predictions of scores; None where targets were scaled, or are classes.
     """
 
-    features: FeatureMap | RawFeatures
+    features: Features
     w: Array
     classes: Array | None = None
     target: tuple[float, float] | None = None
     loss: LossChoice | None = None
     link: LogLink | None = None
 
+    @abstractmethod
+    def scores(self, X: Array) -> Array:
+        """Return raw predictions: shape (n,) for two classes or regression, else (n, classes)."""
+
     @property
     def chosen(self) -> LossChoice:
         """What was minimised."""
         return self.loss or LossChoice.default(classifies=self.classes is not None)
+
+    @property
+    def outputs(self) -> int:
+        """Raw predictions per record."""
+        return len(self.classes) if self.classes is not None and len(self.classes) > 2 else 1
+
+    @property
+    def why_no_weights(self) -> str:
+        """Why no raw feature has a weight, as a sentence; empty where each has."""
+        return ""
 
     @property
     def why_no_probabilities(self) -> str:
@@ -218,28 +262,6 @@ class LinearModel:
                 "scores are margins: use decision_function, or train with 'logistic'."
             )
         return ""
-
-    @property
-    def coef(self) -> Array:
-        """Weights of the features as they are scaled, shape (outputs, d)."""
-        return self.weights[:-1].T
-
-    @property
-    def intercept(self) -> Array:
-        """The constant of each score, shape (outputs,)."""
-        return np.asarray(self.weights[-1] * self.features.constant)
-
-    @property
-    def weights(self) -> Array:
-        """Parameters by feature and output, shape (d + 1, outputs)."""
-        return self.w.reshape(self.features.size, -1)
-
-    def scores(self, X: Array) -> Array:
-        """Return raw predictions: shape (n,) for two classes or regression, else (n, classes)."""
-        rows = self.features(np.asarray(X, dtype=np.float64))
-        if self.w.size == self.features.size:
-            return np.asarray(rows @ self.w)
-        return np.asarray(rows @ self.weights)
 
     def probabilities(self, X: Array) -> Array:
         """Return class probabilities, shape (n, classes)."""
@@ -264,6 +286,40 @@ class LinearModel:
         if self.classes is not None:
             return np.asarray(self.classes[likeliest(scores)])
         return unscale_target(scores, self.target) if self.link is None else self.link(scores)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearModel(FittedModel):
+    """A linear model of mapped features; attributes as of `FittedModel`."""
+
+    @property
+    def coef(self) -> Array:
+        """Weights of the features as they are mapped, shape (outputs, size - 1)."""
+        return self.weights[:-1].T
+
+    @property
+    def intercept(self) -> Array:
+        """The constant of each score, shape (outputs,)."""
+        return np.asarray(self.weights[-1] * self.features.constant)
+
+    @property
+    def weights(self) -> Array:
+        """Parameters by mapped feature and output, shape (size, outputs)."""
+        return self.w.reshape(self.features.size, -1)
+
+    @property
+    def why_no_weights(self) -> str:
+        """Why no raw feature has a weight, as a sentence; empty where each has."""
+        if self.features.size == self.features.dim + 1:
+            return ""
+        return "weights by feature need a linear model; this one is linear in wavelet features of images."
+
+    def scores(self, X: Array) -> Array:
+        """Return raw predictions: shape (n,) for two classes or regression, else (n, classes)."""
+        rows = self.features(np.asarray(X, dtype=np.float64))
+        if self.w.size == self.features.size:
+            return np.asarray(rows @ self.w)
+        return np.asarray(rows @ self.weights)
 
 
 def class_probabilities(scores: Array) -> Array:

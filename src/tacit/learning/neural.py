@@ -1,136 +1,94 @@
-"""A classifier with one hidden layer, in the manner of scikit-learn: the doors of the linear one."""
+"""Neural classifiers and regressors in the manner of scikit-learn: the doors of the linear ones."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import get_args
+from functools import partial
+from typing import Any, Self, get_args
 
 import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import validate_data
 
 from tacit.errors import ParameterError, check_choice, check_count
-from tacit.learning.federated import FederatedClassifier, TaskOf
-from tacit.learning.losses import Logistic, Loss, Multinomial
-from tacit.learning.model import FeatureMap, class_probabilities, likeliest
-from tacit.learning.networks import Activation, NetworkObjective
-from tacit.learning.objective import Records
-from tacit.learning.public import PublicSample
-from tacit.learning.public_objective import PublicObjective
-from tacit.learning.regularization import Regularization
-from tacit.learning.task import DEFAULT_DIAMETER, bounded_features
-from tacit.numerics import Array, Regularizer
+from tacit.learning.architecture import Architecture
+from tacit.learning.federated import Federated, FederatedClassifier, TaskOf
+from tacit.learning.labelled import public_targets
+from tacit.learning.loss_choice import LossChoice
+from tacit.learning.model import scale_target
+from tacit.learning.networks import Activation
+from tacit.learning.task import Task, bounded_features, feature_bounds, target_bounds
+from tacit.numerics import Array
 
-__all__ = ["FederatedNeuralClassifier", "NetworkModel", "NeuralTask"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class NetworkModel:
-    """Parameters of a network with everything that predictions need.
-
-    Attributes:
-        features: Map of raw features.
-        objective: Their network.
-        w: Parameters, shape (size,).
-        classes: Labels by position.
-    """
-
-    features: FeatureMap
-    objective: NetworkObjective
-    w: Array
-    classes: Array
-
-    def scores(self, X: Array) -> Array:
-        """Return raw predictions: shape (n,) for two classes, else (n, classes)."""
-        return self.objective.predictions(self.w, self.features(np.asarray(X, dtype=np.float64)))
-
-    def probabilities(self, X: Array) -> Array:
-        """Return class probabilities, shape (n, classes)."""
-        return class_probabilities(self.scores(X))
-
-    def predict(self, X: Array) -> Array:
-        """Return labels, shape (n,)."""
-        return np.asarray(self.classes[likeliest(self.scores(X))])
-
-
-@dataclass(frozen=True, kw_only=True)
-class NeuralTask:
-    """The public shape of a network: its features, its classes, and where it starts.
-
-    Attributes:
-        features: How rows are mapped: to norm 1.
-        classes: Labels in order.
-        hidden: Units of the hidden layer.
-        activation: What they do with their sums.
-        start_seed: Seed of the public weights that training starts from.
-        sample: Public records that say how rows are mapped, and may have labels; None without.
-    """
-
-    features: FeatureMap
-    classes: Array
-    hidden: int
-    activation: Activation
-    start_seed: int
-    sample: PublicSample | None = None
-
-    @property
-    def objective(self) -> NetworkObjective:
-        """What is minimised, on mapped rows."""
-        many = len(self.classes)
-        loss: Loss = Multinomial() if many > 2 else Logistic()
-        return NetworkObjective(
-            loss=loss,
-            features=self.features.size,
-            hidden=self.hidden,
-            outputs=many if many > 2 else 1,
-            activation=self.activation,
-        )
-
-    @property
-    def gram(self) -> None:
-        """Nothing: no method of networks has use for a Gram matrix of the features."""
-        return
-
-    @property
-    def diameter(self) -> float:
-        """About how far a solution is."""
-        return DEFAULT_DIAMETER
-
-    @cached_property
-    def public(self) -> PublicObjective | None:
-        """What is minimised, on public records with labels; None without."""
-        if self.sample is None or self.sample.y is None:
-            return None
-        return PublicObjective(self.objective, Records.of(self.features(self.sample.X), self.sample.y))
-
-    @property
-    def start(self) -> Array:
-        """The first point, of public weights for rows of norm 1."""
-        return self.objective.start(self.start_seed)
-
-    def regularizer(self, chosen: Regularization) -> Regularizer:
-        """Return what is added to the mean loss, on all weights.
-
-        Raises:
-            ParameterError: Groups of features, or a domain: they are about the weights of a linear model.
-        """
-        if chosen.group_lasso > 0 or chosen.domain is not None:
-            raise ParameterError("group_lasso and domain must be left out for a network: l1 and l2 are not.")
-        return chosen.of_linear(features=self.features.size, outputs=1)
-
-    def model(self, w: Array) -> NetworkModel:
-        """Return the network with those parameters, ready to predict."""
-        return NetworkModel(features=self.features, objective=self.objective, w=w, classes=self.classes)
+__all__ = ["PrivateNeuralClassifier", "PrivateNeuralRegressor"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class FederatedNeuralClassifier(FederatedClassifier):
-    """A network with one hidden layer across silos, for two classes or more.
+class _Neural(Federated):
+    """What both have: which network, and where it starts."""
+
+    module: Any = None
+    hidden: Any = 16
+    activation: Activation = "relu"
+    shape: Any = None
+    start_seed: int = 0
+
+    def _network(self) -> Architecture | Any:
+        """Return what is trained: by its name, or a module."""
+        check_choice("activation", self.activation, get_args(Activation))
+        check_count("start_seed", self.start_seed, low=0)
+        if self.module is not None and not isinstance(self.module, str):
+            return self.module
+        if self.shape is not None:
+            raise ParameterError(f"shape is for a module of one's own, got {self.shape!r} without one.")
+        if self.module is None:
+            given = self.hidden if isinstance(self.hidden, Sequence | np.ndarray) else (self.hidden,)
+            hidden = tuple(check_count("hidden", units) for units in given)
+            return Architecture(kind="mlp", hidden=hidden, activation=self.activation)
+        named = Architecture.of(self.module)
+        if named.kind == "linear":
+            raise ParameterError(
+                "module must name a network, got 'linear': that is FederatedLogisticRegression, or "
+                "FederatedLinearRegression."
+            )
+        return Architecture(
+            kind=named.kind,
+            hidden=named.hidden,
+            order=named.order,
+            code=named.code,
+            activation=self.activation,
+        )
+
+    def _task(
+        self, network: Architecture | Any, lower: Array, upper: Array, *, unit_rows: bool, **facts: Any
+    ) -> Task:
+        """Return the public shape of the network."""
+        bounded = bounded_features(lower, upper, unit_rows=unit_rows, sample=facts["sample"])
+        if isinstance(network, Architecture):
+            return network.task(bounded, start_seed=self.start_seed, **facts)
+        from tacit.learning.modules import architectures
+
+        return architectures.task_of(network, bounded, shape=self.shape, start_seed=self.start_seed, **facts)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateNeuralClassifier(_Neural, FederatedClassifier):
+    """A network across silos, for two classes or more.
 
     Args:
-        hidden: Units of the hidden layer. More of them fit more, and take more noise: it grows with the
-            square root of the number of parameters.
-        activation: "relu", "tanh" or "softplus".
+        module: None: a perceptron of `hidden` units. "cnn", a small convolutional network of square images;
+            "scattering" or "scattering:2", a linear model of fixed wavelet features of such images, which
+            does best where there are few records; or "package.module:Class". Or a module of PyTorch, or a
+            class or function that makes one: it takes features, shape (n, *shape), each about 1, and returns
+            one score for two classes (of the second), or one for each. Needs the extra `torch`, but for
+            perceptrons with one hidden layer and wavelet features.
+        hidden: Units of the hidden layer of a perceptron, or of each of several, the first one first. More of
+            them fit more, and take more noise: it grows with the square root of the number of parameters.
+        activation: "relu", "tanh" or "softplus", of perceptrons and "cnn".
+        shape: Of a record, for a module of one's own: such as (1, 28, 28); None is (d,).
         start_seed: Seed of the random weights that training starts from. They are public and cost nothing.
+            A module that is given as such starts from its own.
         trust: As in `FederatedLogisticRegression`.
         budget: Privacy budget of each silo; None trains without privacy, and `guarantee_` says so.
         neighbours: As in `FederatedLogisticRegression`.
@@ -141,9 +99,10 @@ class FederatedNeuralClassifier(FederatedClassifier):
             `Algorithm` that needs neither smoothness nor convexity, such as `NoisySpider(step_size=...)`. Its
             step size has to be given.
         rounds: Number of rounds, or "auto".
-        clip: Clipping bound of a unit's gradient; None is 0.2, or the share that goes with a named algorithm;
-            no clipping without budget. No gradient of a network has a bound of its own.
-        l1: As in `FederatedLogisticRegression`, on the weights of both layers.
+        clip: Clipping bound of a unit's gradient; None is what goes with the rule, or the share that goes
+            with a named algorithm; no clipping without budget. No gradient of a network has a bound of its
+            own.
+        l1: As in `FederatedLogisticRegression`, on the weights of all layers.
         l2: As `l1`.
         group_lasso: 0: groups are of the weights of a linear model.
         groups: None.
@@ -158,7 +117,7 @@ class FederatedNeuralClassifier(FederatedClassifier):
     Attributes:
         classes_: Labels.
         feature_names_in_: Names of the columns, shape (d,), if X was a frame.
-        model_: The trained `NetworkModel`.
+        model_: The trained `NetworkModel`; of wavelet features, a `LinearModel`.
         guarantee_: The weakest of `guarantees_`.
         guarantees_: A single one under central trust, else one for each silo.
         guarantee_alone_: As in `FederatedLogisticRegression`.
@@ -168,11 +127,11 @@ class FederatedNeuralClassifier(FederatedClassifier):
 
     Example:
         >>> import numpy as np
-        >>> from tacit.learning import FederatedNeuralClassifier
+        >>> from tacit.learning import PrivateNeuralClassifier
         >>> from tacit.privacy import PrivacyBudget
         >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
         >>> y = X[:, 0] * X[:, 1] > 0  # which no linear model can tell
-        >>> model = FederatedNeuralClassifier(
+        >>> model = PrivateNeuralClassifier(
         ...     trust="central", budget=PrivacyBudget(3.0, 1e-6), bounds=(-1, 1), classes=[False, True],
         ...     rounds=40, random_state=0,
         ... ).fit(X, y)
@@ -180,23 +139,115 @@ class FederatedNeuralClassifier(FederatedClassifier):
         (True, 3.0)
 
     Reference:
-        Lowy (2023), Section 3.3.3, for networks over silos.
+        Lowy (2023), Section 3.3.3, for networks over silos; Abadi et al. (2016), "Deep learning with
+        differential privacy".
     """
 
-    hidden: int = 16
-    activation: Activation = "relu"
-    start_seed: int = 0
-
     def _task_of(self) -> TaskOf:
-        """Return what makes the task of a network of that size."""
-        hidden, seed = check_count("hidden", self.hidden), check_count("start_seed", self.start_seed, low=0)
-        activation = self.activation
-        check_choice("activation", activation, get_args(Activation))
-        return lambda lower, upper, classes, sample: NeuralTask(
-            features=bounded_features(lower, upper, unit_rows=True, sample=sample),
-            classes=classes,
-            hidden=hidden,
-            activation=activation,
-            start_seed=seed,
-            sample=sample,
+        """Return what makes the task of the network."""
+        network = self._network()
+        return lambda lower, upper, classes, sample: self._task(
+            network, lower, upper, unit_rows=True, classes=classes, sample=sample
         )
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateNeuralRegressor(RegressorMixin, _Neural):  # type: ignore[misc]
+    """A network across silos that predicts a number.
+
+    Args:
+        target_bounds: Public bounds of the target; needed with a budget, "data" reads them off the data with
+            a warning.
+        loss: "squared", "huber", "absolute", "quantile" or "poisson", as in `FederatedLinearRegression`.
+        quantile: The same.
+        threshold: The same.
+        smoothing: The same.
+        module: As in `PrivateNeuralClassifier`; the module returns one number.
+        hidden: The same.
+        activation: The same.
+        shape: The same.
+        start_seed: The same.
+        trust: As in `FederatedLinearRegression`, as all that follow.
+        budget: The same.
+        neighbours: The same.
+        bounds: The same.
+        public: The same.
+        algorithm: As in `PrivateNeuralClassifier`.
+        rounds: The same.
+        clip: The same, in units of the target scaled to [-1, 1].
+        l1: The same.
+        l2: The same.
+        group_lasso: The same.
+        groups: The same.
+        domain: The same.
+        noise: The same.
+        random_state: The same.
+        ledger: The same.
+        n_min: The same.
+        colluding: The same.
+        recover: The same.
+
+    Attributes:
+        feature_names_in_: Names of the columns, shape (d,), if X was a frame.
+        model_: The trained `NetworkModel`; of wavelet features, a `LinearModel`.
+        guarantee_: The weakest of `guarantees_`.
+        guarantees_: A single one under central trust, else one for each silo.
+        guarantee_alone_: As in `FederatedLogisticRegression`.
+        guarantees_alone_: One for each silo under shuffle and aggregate trust, else none.
+        trained_: Plan, rounds, noise multiplier and traffic.
+        n_features_in_: Number of features.
+
+    Example:
+        >>> import numpy as np
+        >>> from tacit.learning import PrivateNeuralRegressor
+        >>> from tacit.privacy import PrivacyBudget
+        >>> X = np.random.default_rng(0).uniform(-1, 1, (4000, 1))
+        >>> model = PrivateNeuralRegressor(
+        ...     trust="central", budget=PrivacyBudget(3.0, 1e-6), bounds=(-1, 1), target_bounds=(0, 1),
+        ...     random_state=0,
+        ... ).fit(X, X[:, 0] ** 2)
+        >>> bool(model.score(X, X[:, 0] ** 2) > 0.8)
+        True
+
+    Reference:
+        As for `PrivateNeuralClassifier`.
+    """
+
+    target_bounds: Any = None
+    loss: str = "squared"
+    quantile: float = 0.5
+    threshold: float | None = None
+    smoothing: float | None = None
+
+    def fit(self, X: Any, y: Any, silos: Any = None, persons: Any = None) -> Self:
+        """Train.
+
+        Args:
+            X: Shape (n, d), finite numbers.
+            y: Targets, shape (n,).
+            silos: Silo of each record, shape (n,); None: all of them are in one silo.
+            persons: Person of each record, shape (n,); what is protected is then a person in one silo.
+
+        Raises:
+            TacitError: As in `FederatedLinearRegression.fit`; nothing was spent.
+            ValueError: X or y is not numbers, or not finite (from scikit-learn).
+        """
+        records = X
+        X, y = validate_data(self, X, y, y_numeric=True)
+        y = y.astype(np.float64)
+        request, network = self._request(), self._network()
+        loss = LossChoice.of(
+            self.loss, quantile=self.quantile, threshold=self.threshold, smoothing=self.smoothing
+        )
+        lower, upper, notes = feature_bounds(self.bounds, X, private=request.private)
+        low, high, more = target_bounds(
+            self.target_bounds, y, private=request.private, counts=loss.name == "poisson"
+        )
+        encode = partial(public_targets, bounds=self.target_bounds, target=(low, high))
+        sample = self._sample(records, lower, upper, encode)
+        task = self._task(
+            network, lower, upper, unit_rows=False, target=(low, high), sample=sample, loss=loss
+        )
+        outcomes = task.outcomes(scale_target(y, (low, high)))
+        run = request.train(task, X, outcomes, silos=silos, persons=persons, ledger=self.ledger)
+        return self._keep(task, run, notes + more)

@@ -18,6 +18,7 @@ from tacit.numerics import NORM_SLACK, Array, IntArray, clip_rows, row_norms, we
 __all__ = [
     "Grouped",
     "LinearShape",
+    "Network",
     "Objective",
     "PerPerson",
     "RecordGradient",
@@ -206,6 +207,20 @@ class Objective(Protocol):
 
     def clipped_sum(self, w: Array, records: Any, radius: float, dtype: type[np.floating[Any]]) -> Array:
         """Return the sum of the gradients, each clipped to an L2 ball first, as of a `FusedStatistic`."""
+        ...
+
+
+@runtime_checkable
+class Network(Objective, Protocol):
+    """An objective of which nothing is known but its gradients: it is not convex, and has no smoothness."""
+
+    @property
+    def outputs(self) -> int:
+        """Predictions per record."""
+        ...
+
+    def predictions(self, w: Array, X: Array) -> Array:
+        """Return what the network says of each record, shape (n,), or (n, outputs)."""
         ...
 
 

@@ -15,7 +15,7 @@ from tacit.data.cells import positions, texts
 from tacit.errors import DataError, ParameterError, PrivacyWarning
 from tacit.learning.linear import LinearObjective
 from tacit.learning.loss_choice import LossChoice
-from tacit.learning.model import FeatureMap, LinearModel, bounds_arrays, unscale_target
+from tacit.learning.model import FeatureMap, Features, LinearModel, bounds_arrays, unscale_target
 from tacit.learning.objective import Objective, Records
 from tacit.learning.public import PublicSample
 from tacit.learning.public_objective import PublicObjective
@@ -49,7 +49,7 @@ class Task(Protocol):
     """The public shape of a model: all that training asks of it."""
 
     @property
-    def features(self) -> FeatureMap | RawFeatures:
+    def features(self) -> Features:
         """How rows are mapped."""
         ...
 
@@ -87,6 +87,14 @@ class Task(Protocol):
         """Return what is added to the mean loss."""
         ...
 
+    def outcomes(self, y: Array) -> Array:
+        """Return what the loss is of, shape (n,), for positions of classes or scaled targets."""
+        ...
+
+    def predictions(self, w: Array, rows: Array) -> Array:
+        """Return raw predictions of mapped rows: shape (n,), or (n, outputs)."""
+        ...
+
     def model(self, w: Array) -> Any:
         """Return the model with those parameters, ready to predict."""
         ...
@@ -107,7 +115,7 @@ class LinearTask:
         ParameterError: The loss is for other labels, or needs bounds that there are not.
     """
 
-    features: FeatureMap | RawFeatures
+    features: Features
     classes: Array | None = None
     target: tuple[float, float] | None = None
     sample: PublicSample | None = None
@@ -192,6 +200,11 @@ class LinearTask:
     def regularizer(self, chosen: Regularization) -> Regularizer:
         """Return what is added to the mean loss."""
         return chosen.of_linear(features=self.objective.features, outputs=self.objective.outputs)
+
+    def predictions(self, w: Array, rows: Array) -> Array:
+        """Return raw predictions of mapped rows, in their dtype: shape (n,), or (n, outputs)."""
+        said: Array = rows @ w.reshape(self.features.size, -1).astype(rows.dtype)
+        return said if said.shape[1] > 1 else said[:, 0]
 
     def model(self, w: Array) -> LinearModel:
         """Return the model with those parameters, ready to predict."""

@@ -1,0 +1,144 @@
+"""Which model, as a person names it: "linear", "scattering", "mlp:64", "cnn", or a module of their own."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal, Self
+
+import msgspec
+
+from tacit.errors import ParameterError, check_count, shown
+from tacit.learning.loss_choice import LossChoice
+from tacit.learning.model import FeatureMap
+from tacit.learning.networks import Activation, NetworkObjective
+from tacit.learning.neural_task import LongFeatures, NeuralTask, OutputShape
+from tacit.learning.public import PublicSample
+from tacit.learning.scattering import ScatteringFeatures, image_shape
+from tacit.learning.task import LinearTask
+from tacit.numerics import Array
+
+__all__ = ["MODELS", "Architecture"]
+
+MODELS: Final = ("linear", "scattering", "scattering:2", "mlp:64", "mlp:64,32", "cnn", "package.module:Class")
+"""Models by the names that people type, such as."""
+
+
+Kind = Literal["linear", "scattering", "mlp", "cnn", "module"]
+
+
+class Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What is trained: what it makes of features, and what of these. Public, and the same for all parties.
+
+    Attributes:
+        kind: "linear"; "scattering": a linear model of fixed wavelet features of images; "mlp": a perceptron;
+            "cnn": a small convolutional network; "module": a class of one's own.
+        hidden: Units of each hidden layer of "mlp", the first one first.
+        activation: Of "mlp" and "cnn".
+        order: Of "scattering": 1 or 2.
+        code: Of "module": "package.module:Class", a module of PyTorch that is made without arguments.
+    """
+
+    kind: Kind = "linear"
+    hidden: tuple[int, ...] = ()
+    activation: Activation = "relu"
+    order: int = 1
+    code: str = ""
+
+    def __post_init__(self) -> None:
+        for units in self.hidden:
+            check_count("hidden", units)
+        check_count("order", self.order, high=2)
+        if (self.kind == "mlp") != bool(self.hidden) or (self.kind == "module") != bool(self.code):
+            raise ParameterError(f"model {self.kind!r} must have what is its own, and nothing else.")
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """Read a name.
+
+        Raises:
+            ParameterError: It names no model.
+        """
+        kind, _, rest = text.partition(":")
+        sizes = rest.split(",")
+        alone: Kind
+        for alone in ("linear", "scattering", "cnn"):
+            if text == alone:
+                return cls(kind=alone)
+        if kind == "scattering" and rest in ("1", "2"):
+            return cls(kind="scattering", order=int(rest))
+        if kind == "mlp" and all(one.isdecimal() and len(one) < 7 and int(one) > 0 for one in sizes):
+            return cls(kind="mlp", hidden=tuple(map(int, sizes)))
+        named = [*kind.split("."), rest]
+        if kind not in ("linear", "scattering", "mlp", "cnn") and rest and all(map(str.isidentifier, named)):
+            return cls(kind="module", code=text)
+        raise ParameterError(f"model must look like one of {', '.join(MODELS)}, got {shown(text)}.")
+
+    def __str__(self) -> str:
+        if self.kind == "mlp":
+            return f"mlp:{','.join(map(str, self.hidden))}"
+        if self.kind == "scattering" and self.order > 1:
+            return f"scattering:{self.order}"
+        return self.code or self.kind
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether it is linear in what is made of the features."""
+        return self.kind in ("linear", "scattering")
+
+    def task(
+        self,
+        bounded: FeatureMap,
+        *,
+        classes: Array | None = None,
+        target: tuple[float, float] | None = None,
+        sample: PublicSample | None = None,
+        loss: LossChoice | None = None,
+        start_seed: int = 0,
+    ) -> LinearTask | NeuralTask:
+        """Return the public shape of the model.
+
+        Args:
+            bounded: Features within public bounds, as a linear model would have them.
+            classes: As in `LinearTask`.
+            target: The same.
+            sample: The same.
+            loss: The same.
+            start_seed: Of the public weights that a network starts from.
+
+        Raises:
+            ParameterError: The features are no images that the model could be of, or the loss is for other
+                labels; there is no such module, or it takes other rows.
+            TacitError: It needs PyTorch, which is not there.
+        """
+        facts: dict[str, Any] = {"classes": classes, "target": target, "sample": sample, "loss": loss}
+        if self.kind == "linear":
+            return LinearTask(features=bounded, **facts)
+        if self.kind == "scattering":
+            return LinearTask(features=self._wavelets(bounded), **facts)
+        features, shape = LongFeatures(bounded), OutputShape.of(**facts)
+        if self.kind == "mlp" and len(self.hidden) == 1:
+            layer = NetworkObjective(
+                loss=shape.loss,
+                features=features.size,
+                hidden=self.hidden[0],
+                outputs=shape.outputs,
+                activation=self.activation,
+            )
+            start = layer.start(start_seed, length=features.length)
+            return NeuralTask(features=features, objective=layer, start=start, **facts)
+        from tacit.learning.modules import architectures as made
+
+        if self.kind == "mlp":
+            sizes = (bounded.dim, *self.hidden, shape.outputs)
+            module = made.perceptron(sizes, self.activation, seed=start_seed)
+        elif self.kind == "cnn":
+            image = image_shape(bounded.dim)
+            module = made.convolutional(image, shape.outputs, self.activation, seed=start_seed)
+        else:
+            module = made.imported(self.code, seed=start_seed)
+        objective = made.on_rows(module, shape.loss, features=features.size, outputs=shape.outputs)
+        return NeuralTask(features=features, objective=objective, start=objective.start(), **facts)
+
+    def _wavelets(self, bounded: FeatureMap) -> ScatteringFeatures:
+        """Return the wavelet features of images of pixels within bounds."""
+        shape = image_shape(bounded.dim)
+        return ScatteringFeatures(lower=bounded.lower, upper=bounded.upper, shape=shape, order=self.order)

@@ -1,0 +1,189 @@
+"""Modules by name, and modules of one's own, on rows as every model of the library has them."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import nn
+
+from tacit.errors import ParameterError, TacitError, check_choice
+from tacit.learning.losses import Loss
+from tacit.learning.model import FeatureMap
+from tacit.learning.modules.objective import ModuleObjective
+from tacit.learning.neural_task import LongFeatures, NeuralTask, OutputShape
+
+__all__ = ["OnRows", "convolutional", "imported", "on_rows", "perceptron", "task_of"]
+
+_ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
+    "relu": nn.ReLU,
+    "tanh": nn.Tanh,
+    "softplus": nn.Softplus,
+}
+_SMALL = 16
+"""Sides of images below which filters are 3 x 3."""
+
+
+class OnRows(nn.Module):  # type: ignore[misc]
+    """A module as rows call it: without the constant feature, in the shape that it takes.
+
+    Args:
+        module: Takes a tensor of shape (n, *shape).
+        shape: Of one record.
+    """
+
+    def __init__(self, module: nn.Module, shape: Sequence[int]) -> None:
+        super().__init__()
+        self.module, self.shape = module, tuple(shape)
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        """Return what the module says of rows, shape (n, size + 1)."""
+        return self.module(rows[:, :-1].reshape(-1, *self.shape))
+
+
+def perceptron(sizes: Sequence[int], activation: str, *, seed: int) -> nn.Module:
+    """Return a perceptron.
+
+    Args:
+        sizes: Features, units of each hidden layer, and outputs.
+        activation: "relu", "tanh" or "softplus".
+        seed: Of its weights.
+    """
+    act = _ACTIVATIONS[check_choice("activation", activation, _ACTIVATIONS)]
+    with _seeded(seed):
+        layers = [one for wide, next_one in pairwise(sizes) for one in (nn.Linear(wide, next_one), act())]
+    return nn.Sequential(*layers[:-1])
+
+
+def convolutional(shape: Sequence[int], outputs: int, activation: str, *, seed: int) -> nn.Module:
+    """Return a small convolutional network of images.
+
+    It has 26,010 parameters for the digits of MNIST; for images below 16 x 16 it has 3 x 3 filters.
+
+    Args:
+        shape: (height, width), or (colours, height, width).
+        outputs: Predictions per image.
+        activation: "relu", "tanh" or "softplus".
+        seed: Of its weights.
+
+    Reference:
+        Papernot, Thakurta, Song, Chien and Erlingsson (2021), "Tempered sigmoid activations for deep learning
+        with differential privacy", Table 1.
+    """
+    act = _ACTIVATIONS[check_choice("activation", activation, _ACTIVATIONS)]
+    images = (1, *shape) if len(shape) == 2 else tuple(shape)
+    with _seeded(seed):
+        if min(images[1:]) < _SMALL:
+            filters = [nn.Conv2d(images[0], 16, 3, padding=1), nn.Conv2d(16, 32, 3, padding=1)]
+            pools = [nn.MaxPool2d(2), nn.MaxPool2d(2)]
+        else:
+            filters = [nn.Conv2d(images[0], 16, 8, stride=2, padding=3), nn.Conv2d(16, 32, 4, stride=2)]
+            pools = [nn.MaxPool2d(2, 1), nn.MaxPool2d(2, 1)]
+        shown = nn.Sequential(filters[0], act(), pools[0], filters[1], act(), pools[1], nn.Flatten())
+        with torch.no_grad():
+            wide = shown(torch.zeros(1, *images)).shape[1]
+        found = nn.Sequential(*shown, nn.Linear(wide, 32), act(), nn.Linear(32, outputs))
+    found.input_shape = images
+    return found
+
+
+def imported(code: str, *, seed: int) -> nn.Module:
+    """Return the module of a name, made without arguments; its code is looked for in this folder too.
+
+    Args:
+        code: "package.module:Class".
+        seed: Of its weights.
+
+    Raises:
+        ParameterError: There is no such code, or it makes no module.
+    """
+    where, _, name = code.partition(":")
+    path = sys.path.copy()
+    try:
+        sys.path.insert(0, "")
+        make = getattr(importlib.import_module(where), name)
+    except (ImportError, AttributeError) as error:
+        raise ParameterError(f"model must name code that is there, got {code!r}: {error}.") from error
+    finally:
+        sys.path[:] = path
+    return _made(make, seed, name=code)
+
+
+def on_rows(
+    module: nn.Module, loss: Loss, *, features: int, shape: Sequence[int] | None = None, outputs: int
+) -> ModuleObjective:
+    """Return what is minimised, on rows whose last feature is the constant.
+
+    Args:
+        module: Takes a tensor of shape (n, *shape) and returns one score for each output.
+        loss: Of scores.
+        features: Length of a row.
+        shape: Of one record; None is what the module says in `input_shape`, else one dimension.
+        outputs: Scores per record.
+
+    Raises:
+        ParameterError: The shape is of another number of features, or the module is none of `torch_objective`
+            or says another number of scores.
+    """
+    given = getattr(module, "input_shape", (features - 1,)) if shape is None else shape
+    if math.prod(given) != features - 1:
+        raise ParameterError(
+            f"shape must be of the {features - 1} features of a record, got {tuple(given)}: give it, or say "
+            "`input_shape` in the module."
+        )
+    found = ModuleObjective(OnRows(module, given), loss, shape=(features,))
+    if found.outputs != outputs:
+        scores = "one score" if outputs == 1 else f"{outputs} scores"
+        raise ParameterError(f"module must return {scores} per record, got {found.outputs}.")
+    return found
+
+
+def task_of(
+    network: Any, bounded: FeatureMap, *, shape: Sequence[int] | None, start_seed: int, **facts: Any
+) -> NeuralTask:
+    """Return the public shape of a module of one's own; its weights are the start.
+
+    Args:
+        network: A module, or what makes one without arguments.
+        bounded: Features within public bounds.
+        shape: Of a record, as the module takes it.
+        start_seed: Of weights that are made.
+        facts: Of `NeuralTask`: classes, target, sample, loss.
+
+    Raises:
+        ParameterError: As in `on_rows`; or `network` is neither.
+    """
+    module = network if isinstance(network, nn.Module) else _made(network, start_seed, name="module")
+    features, predicted = LongFeatures(bounded), OutputShape.of(**facts)
+    objective = on_rows(
+        module, predicted.loss, features=features.size, shape=shape, outputs=predicted.outputs
+    )
+    return NeuralTask(features=features, objective=objective, start=objective.start(), **facts)
+
+
+def _made(make: Any, seed: int, *, name: str) -> nn.Module:
+    """Return the module that a class or a function makes, from the weights of a seed."""
+    if not callable(make):
+        raise ParameterError(f"{name} must be a module of PyTorch, or make one, got {type(make).__name__}.")
+    with _seeded(seed):
+        try:
+            found = make()
+        except TypeError as error:
+            raise TacitError(f"{name} must be made without arguments: {error}.") from error
+    if not isinstance(found, nn.Module):
+        raise ParameterError(f"{name} must make a torch.nn.Module, got {type(found).__name__}.")
+    return found
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """Draw the weights of the block from a seed, and leave the state of PyTorch as it was."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield

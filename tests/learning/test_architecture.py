@@ -1,0 +1,133 @@
+"""Models by name: how they are written, what they become, and what is refused."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from tacit.errors import ParameterError
+from tacit.learning import FeatureMap, LinearObjective, NetworkObjective
+from tacit.learning.architecture import MODELS, Architecture
+from tacit.learning.objective import Records
+
+HAS_TORCH = importlib.util.find_spec("torch") is not None
+PIXELS = FeatureMap(lower=np.zeros(64), upper=np.ones(64))
+
+
+def task(name: str, **facts: Any) -> Any:
+    return Architecture.of(name).task(PIXELS, **{"classes": np.arange(3), **facts})
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_names_are_read_and_written(name: str) -> None:
+    found = Architecture.of(name)
+    assert str(found) == name
+    assert msgspec.json.decode(msgspec.json.encode(found), type=Architecture) == found
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "mlp",
+        "mlp:",
+        "mlp:0",
+        "mlp:64,",
+        "mlp:-3",
+        "mlp:1e9",
+        "cnn:3",
+        "scattering:3",
+        "os:",
+        ":Net",
+        "a b:C",
+    ],
+)
+def test_other_names_are_refused(name: str) -> None:
+    with pytest.raises(ParameterError, match="model must look like one of"):
+        Architecture.of(name)
+
+
+def test_what_names_become() -> None:
+    assert isinstance(task("linear").objective, LinearObjective)
+    scattered = task("scattering")
+    assert isinstance(scattered.objective, LinearObjective)
+    assert scattered.objective.features == scattered.features.size == 17 * 4 + 1
+    assert task("scattering:2").features.size == 81 * 4 + 1
+    network = task("mlp:7").objective
+    assert isinstance(network, NetworkObjective)
+    assert (network.hidden, network.outputs, network.features) == (7, 3, 65)
+
+
+def test_rows_of_networks_are_about_one_in_each_feature() -> None:
+    rows = task("mlp:7").features(np.random.default_rng(0).uniform(size=(5, 64)))
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), np.sqrt(65))
+
+
+@pytest.mark.skipif(not HAS_TORCH, reason="needs tacit[torch]")
+@pytest.mark.parametrize("name", ["mlp:7,5", "cnn"])
+def test_networks_of_pytorch_predict_and_start_from_their_seed(name: str) -> None:
+    first, again, other = (task(name, start_seed=seed) for seed in (1, 1, 2))
+    assert (first.start == again.start).all()
+    assert (first.start != other.start).any()
+    rows = first.features(np.random.default_rng(0).uniform(size=(5, 64)))
+    assert first.predictions(first.start, rows).shape == (5, 3)
+    assert task(name, classes=np.arange(2)).predictions(
+        task(name, classes=np.arange(2)).start, rows
+    ).shape == (5,)
+    records = Records.of(rows, np.arange(5.0) % 3)
+    total = first.objective.clipped_sum(first.start, records, 0.1, np.float64)
+    assert 0 < np.linalg.norm(total) <= 0.5
+
+
+OWN = """
+from torch import nn
+class Net(nn.Sequential):
+    input_shape = (1, 8, 8)
+    def __init__(self):
+        super().__init__(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(72, 3))
+class Wide(nn.Linear):
+    def __init__(self, wide):
+        super().__init__(wide, 3)
+class Few(nn.Linear):
+    def __init__(self):
+        super().__init__(64, 2)
+class Short(nn.Linear):
+    def __init__(self):
+        super().__init__(63, 3)
+number = 3
+"""
+
+
+@pytest.mark.skipif(not HAS_TORCH, reason="needs tacit[torch]")
+def test_a_module_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own_networks.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [one for one in sys.path if one not in ("", ".")])
+    found = task("own_networks:Net")
+    assert found.objective.size == 2 * 10 + 72 * 3 + 3
+    assert "" not in sys.path
+    for name, message in {
+        "own_networks:Missing": "model must name code that is there",
+        "nobodys_networks:Net": "model must name code that is there",
+        "own_networks:number": "must be a module of PyTorch, or make one",
+        "own_networks:Wide": "must be made without arguments",
+        "own_networks:Few": "module must return 3 scores per record, got 2",
+        "own_networks:Short": "module does not run on records of shape",
+        "builtins:dict": "must make a torch.nn.Module, got dict",
+    }.items():
+        with pytest.raises(Exception, match=message) as caught:
+            task(name)
+        assert type(caught.value).__module__ == "tacit.errors"
+
+
+def test_images_are_square() -> None:
+    bounded = FeatureMap(lower=np.zeros(30), upper=np.ones(30))
+    for name in ("scattering", "cnn") if HAS_TORCH else ("scattering",):
+        with pytest.raises(ParameterError, match="square ones"):
+            Architecture.of(name).task(bounded, classes=np.arange(2))
