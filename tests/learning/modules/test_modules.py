@@ -199,6 +199,26 @@ def test_ghosts_are_taken_where_rows_are_dear() -> None:
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * radius)
 
 
+class Doubles(nn.Module):  # type: ignore[misc, name-defined]
+    """Changes what it is given."""
+
+    def forward(self, x: Any) -> Any:
+        return x.mul_(2.0)
+
+
+def test_a_module_may_change_its_input_in_place() -> None:
+    """Lengths of records are not those of what the first layer gets then."""
+    torch.manual_seed(12)
+    objective = torch_objective(
+        nn.Sequential(Doubles(), nn.Linear(4, CLASSES)).double(), CROSS_ENTROPY, shape=(4,)
+    )
+    records, w = some_records(objective, 7, 12), objective.start()
+    rows = one_by_one(objective, w, records)
+    np.testing.assert_allclose(objective.gradients(w, records), rows, atol=1e-12)
+    expected = clip_rows(rows, 0.1).sum(axis=0)
+    np.testing.assert_allclose(objective.clipped_sum(w, records, 0.1), expected, atol=1e-12)
+
+
 def test_rows_in_slices_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     objective = made("cnn")
     records, w = some_records(objective, 23, 3), objective.start()
@@ -247,6 +267,7 @@ def length(numbers: Array) -> float:
 def test_no_row_is_longer_than_the_radius(kind: str, dtype: str, autocast: bool) -> None:
     """Each record alone, at points near and far, in bfloat16 too: what is added up is inside the ball."""
     objective = made(kind, dtype=getattr(torch, dtype), autocast=autocast, chunk=4)
+    assert (objective._network.others == []) == (kind != "tied")
     records, rng = some_records(objective, 6, 5), np.random.default_rng(5)
     longest = 0.0
     for scale in (1.0, 30.0):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -97,8 +97,8 @@ def check_rows(network: Network, records: Any) -> Any:
             says of one.
     """
     try:
-        first = network.predictions(records)
-        again = network.predictions(records)
+        first = network.predictions(records.clone())
+        again = network.predictions(records.clone())
     except Exception as error:
         raise ParameterError(
             f"module does not run on records of shape {network.shape}: {type(error).__name__}: {error!s:.200}"
@@ -115,12 +115,12 @@ def check_rows(network: Network, records: Any) -> Any:
         moved = records.clone()
         moved[k] = records[(k + 1) % len(records)] if network.tokens else other * records[k] + 1
         kept = [i for i in range(len(records)) if i != k]
-        if not torch.equal(network.predictions(moved)[kept], first[kept]):
+        if not torch.equal(network.predictions(moved.clone())[kept], first[kept]):
             raise ParameterError(
                 f"module: {_where_mixed(network, records, moved, kept)} mixes the records of a batch: "
                 "another record changes what it says of one, so that none has a gradient of its own."
             )
-    few = network.predictions(records[:2])
+    few = network.predictions(records[:2].clone())
     if few.shape[1:] != first.shape[1:] or not torch.allclose(few, first[:2], rtol=1e-3, atol=1e-4):
         raise ParameterError("module must say the same of a record whatever the number of records.")
     return first
@@ -141,7 +141,7 @@ def _where_mixed(network: Network, records: Any, moved: Any, kept: list[int]) ->
     try:
         for each in (records, moved):
             seen.append([])
-            network.predictions(each)
+            network.predictions(each.clone())
     finally:
         for hook in hooks:
             hook.remove()
@@ -161,32 +161,47 @@ def check_factors(network: Network, records: Any, slopes_of: Callable[[Any], Any
     Returns:
         Numbers that one record takes, about.
     """
-    _, calls = network.called(records)
+    autocast, network.autocast = network.autocast, False
+    _, calls = network.called(records.clone())
     n = len(records)
     odd = [layer for layer, inputs, _ in calls if inputs.ndim < 2 or len(inputs) != n]
     network.unknow(odd)
-    slopes = slopes_of(network.predictions(records))
-    plain = [network.plain(records[i : i + 1], slopes[i : i + 1]) for i in range(n)]
-    rounding = 1e-12 if network.dtype == torch.float64 else 1e-6
-    largest = max(float(each.abs().max()) for one in plain for each in one.values())
-    for _ in range(2):
-        parts = _tried(network, records, slopes)
-        for name in network.named:
-            expected = torch.stack([one[name].flatten() for one in plain])
-            found = parts[name].rows(slice(None)) if name in parts else torch.zeros_like(expected)
-            near = rounding * (1e3 * expected.abs().max() + largest)
-            if found.shape != expected.shape or not bool((found - expected).abs().max() <= near):
-                network.known.discard(name)
+    slopes = slopes_of(network.predictions(records.clone()))
+    plain = [network.plain(records[i : i + 1].clone(), slopes[i : i + 1]) for i in range(n)]
+    network.known -= set(_far(network, records, slopes, plain, few=1.0))
+    # Now rows are those of plain differentiation: what is far from them is no gradient of one record.
+    for name in _far(network, records, slopes, plain, few=30.0):
+        raise ParameterError(
+            f"module: the gradient of one record in {name!r} is another alone than in a batch, so that it "
+            "cannot be clipped."
+        )
+    network.autocast = autocast
     kept = sum(int(inputs.numel()) for _, inputs, _ in calls) // n
     return 4 * kept + sum(int(network.named[name].numel()) for name in network.others)
+
+
+def _far(
+    network: Network, records: Any, slopes: Any, plain: list[dict[str, Any]], *, few: float
+) -> list[str]:
+    """Return the parameters whose rows are further from plain gradients than a few roundings."""
+    rounding = few * (1e-12 if network.dtype == torch.float64 else 1e-6)
+    largest = max(float(each.abs().max()) for one in plain for each in one.values())
+    parts, found = _tried(network, records, slopes), []
+    for name in network.named:
+        expected = torch.stack([one[name].flatten() for one in plain])
+        rows = parts[name].rows(slice(None)) if name in parts else torch.zeros_like(expected)
+        near = rounding * (1e3 * expected.abs().max() + largest)
+        if rows.shape != expected.shape or not bool((rows - expected).abs().max() <= near):
+            found.append(name)
+    return found
 
 
 def _tried(network: Network, records: Any, slopes: Any) -> Any:
     """Return rows, one record at a time for what `torch.func` does not do."""
     try:
-        return network.back(records, lambda _: slopes)
+        return network.back(records.clone(), lambda _: slopes)
     except (RuntimeError, NotImplementedError, ValueError):
         if not network.others or not network.by_vmap:
             raise
         network.by_vmap = False
-        return network.back(records, lambda _: slopes)
+        return network.back(records.clone(), lambda _: slopes)

@@ -62,11 +62,7 @@ class Network:
         self.places = {
             name: slice(end - size, end) for name, size, end in zip(self.named, sizes, ends, strict=True)
         }
-        self._context: Callable[[], Any] = (
-            (lambda: torch.autocast(self.device.type, dtype=torch.bfloat16))
-            if autocast
-            else contextlib.nullcontext
-        )
+        self.autocast = autocast
         self.slack = SINGLE_SLACK if self.dtype == torch.float32 else 0.0
         self._last = len(shape) == 3 and self.device.type == "cpu"
         if self._last:
@@ -78,6 +74,7 @@ class Network:
         self._pairs: dict[str, str] = {}
         self._held: Any = None
         self._sums: Any = None
+        self._untouched = False
         for layer in module.modules():
             if _known(layer):
                 own = {self._names[id(p)] for p in layer.parameters(recurse=False) if id(p) in self._names}
@@ -86,6 +83,12 @@ class Network:
                     self.known |= own
                     self._pair(layer)
         self.by_vmap = True
+
+    def _context(self) -> Any:
+        """Return the context in which layers compute."""
+        if not self.autocast:
+            return contextlib.nullcontext()
+        return torch.autocast(self.device.type, dtype=torch.bfloat16)
 
     @property
     def others(self) -> list[str]:
@@ -136,6 +139,19 @@ class Network:
         # Pooling is several times as fast so, and patches are copied in longer runs.
         return found.contiguous(memory_format=torch.channels_last) if self._last else found
 
+    def measured(self, parts: Mapping[str, Any], norms: Array) -> None:
+        """Tell first layers, which get records as they are, how long these are, shape (n,)."""
+        if not self._untouched:  # a module may change its input in place
+            return
+        for part in parts.values():
+            if (
+                isinstance(part, Product)
+                and part.groups == 1
+                and part.right.data_ptr() == self._held.data_ptr()
+                and part.right.numel() == self._held.numel()
+            ):
+                part.lengths = tensor_of(norms, torch.float64, self.device)
+
     def zeros(self, silos: int, *, exact: bool) -> Any:
         """Return zeros for sums, shape (silos, size): fresh ones in float64, or those of the last call."""
         if exact:
@@ -172,6 +188,7 @@ class Network:
             slopes_of: The derivatives of the losses in predictions.
             together: Whether those of a bias may be with those of its weight, which are just before.
         """
+        again = records.clone() if self.others else records  # a module may change what it is given
         predictions, calls = self.called(records)
         slopes = slopes_of(predictions.detach())
         found: dict[str, list[Any]] = {}
@@ -192,16 +209,18 @@ class Network:
                 ):
                     parts[name] = Product(weight.left, weight.right, biased=True)
                     del parts[bias]
-        parts.update(self._by_record(records, slopes))
+        parts.update(self._by_record(again, slopes))
         return parts
 
     def called(self, records: Any) -> tuple[Any, list[tuple[Any, Any, Any]]]:
         """Return predictions that can be differentiated; and each known layer's calls, inputs and edges."""
         calls: list[tuple[Any, Any, Any]] = []
-        self._calls = calls
+        self._calls, version = calls, records._version
         try:
             with torch.enable_grad(), self._context():
-                return self.module(records).to(self.dtype), calls
+                predictions = self.module(records).to(self.dtype)
+            self._untouched = records._version == version
+            return predictions, calls
         finally:
             self._calls = None
 

@@ -229,6 +229,8 @@ class ModuleObjective:
                     if start == 0 or len(points) > 1:
                         self._network.load(self._point(w))
                     found.append(self._back(X, y, together=len(points) == 1))
+                if len(points) == 1 and self.tokens is None and X.dtype == self._floats:
+                    self._network.measured(found[0], _filled(records.norms[part], chunk))
                 yield part, found
 
     def _back(self, X: Array, y: Array, *, together: bool = False) -> dict[str, Any]:
@@ -250,7 +252,7 @@ class ModuleObjective:
         """Return what rows are to be multiplied with, shape (chunk,); 0 for what is not finite."""
         squares = sum(part.squared(exact=exact) for part in parts.values())
         # In whatever order squares were added up.
-        inside = radius * (1 - (self.size + 64) * 2.0**-53 - self._network.slack)
+        inside = radius * (1 - (self.size + 256) * 2.0**-53 - self._network.slack)
         with np.errstate(over="ignore", invalid="ignore"):
             sizes = np.sqrt(np.broadcast_to(np.asarray(squares.cpu().numpy()), (self.chunk,)))
             ones = np.ones(len(sizes), dtype=np.float64 if exact else self._floats)
@@ -393,5 +395,7 @@ def _filled(values: Array, n: int) -> Array:
 
 def _segments(ends: Array, part: slice) -> list[tuple[int, slice]]:
     """Return which records of a part are of which silo."""
+    if len(ends) == 1:
+        return [(0, slice(0, part.stop - part.start))]
     cuts = np.concatenate([[0], ends]).clip(part.start, part.stop) - part.start
     return [(int(k), slice(int(cuts[k]), int(cuts[k + 1]))) for k in np.flatnonzero(np.diff(cuts))]

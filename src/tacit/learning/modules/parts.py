@@ -132,16 +132,20 @@ class Product:
         left: Derivatives in what the layer says, shape (n, groups, p).
         right: What it is told, shape (n, groups, d).
         biased: Whether the derivatives themselves, which are the rows of a bias, come after.
+        lengths: Norms of `right`, float64, shape (n,), of one group; None where they are not known.
     """
 
     left: Any
     right: Any
     biased: bool = False
+    lengths: Any = None
 
     def squared(self, *, exact: bool) -> Any:  # noqa: ARG002
         """Return the squared norm of each row."""
         left = torch.linalg.vector_norm(self.left.double(), dim=2) ** 2
-        if self.groups == 1:  # only one of both is measured in single precision
+        if self.lengths is not None:
+            right = self.lengths[:, None] ** 2
+        elif self.groups == 1:  # only one of both is measured in single precision
             right = squares(self.right)[:, None]
         else:
             right = torch.linalg.vector_norm(self.right.double(), dim=2) ** 2
