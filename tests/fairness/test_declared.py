@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import pandas as pd
+import pytest
 
+from tacit.errors import ParameterError
 from tacit.fairness import declared_groups
 from tacit.fairness.attributes import attribute_names
 
 
 def test_blanks_around_a_name_are_none_of_it() -> None:
     assert declared_groups(["f", " m", "m", "x"], [" f", "m "]).codes.tolist() == [0, 1, 1, -1]
+    with pytest.raises(ParameterError, match="groups must be two or more, each once, got 3"):
+        declared_groups(["f", "m"], ["f", " f", "m"])
 
 
 def test_names_of_columns_print() -> None:

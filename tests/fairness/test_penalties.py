@@ -187,6 +187,40 @@ def test_the_dual_gradient_is_the_derivative_in_w(fairness: str) -> None:
     np.testing.assert_allclose(penalty.dual_gradient(best, F, of.membership), 0, atol=1e-14)
 
 
+@pytest.mark.parametrize("name", ["covariance", "ermi-plug-in", "log-ermi", "renyi"])
+def test_a_condition_that_a_batch_lacks_adds_nothing(name: str) -> None:
+    of = problem(regularizer=name, fairness="equalized-odds")
+    scores, F = drawn(of)
+    some = np.flatnonzero(of.y == 1)
+    with np.errstate(all="raise"):
+        value, slopes = of.penalty.evaluate(scores[some], F[some], of.membership.take(some))
+    assert value > 0
+    assert np.isfinite(slopes).all()
+
+
+def test_what_tells_nothing_of_the_group_costs_nothing() -> None:
+    """Rounding must not make it less than nothing, which a tolerance of the solver would chase."""
+    for seed in range(50):
+        rng = np.random.default_rng(seed)
+        groups = Groups(np.concatenate([np.arange(3), rng.integers(0, 3, 40)]), ("a", "b", "c"))
+        where = Conditions(np.zeros(43, dtype=np.int64), (None,))
+        penalty, of = penalty_of("ermi", groups, where, 3)
+        F = np.tile(rng.dirichlet(np.ones(3)), (43, 1))
+        value, slopes = penalty.evaluate(F, F, of)
+        assert 0 <= value < 1e-14
+        np.testing.assert_allclose(slopes, 0, atol=1e-14)
+
+
+def test_the_dual_of_mutual_information_stays_below_what_any_law_needs() -> None:
+    of = problem(regularizer="mutual-information", groups=3)
+    climber = of.penalty.climber()
+    _, F = drawn(of)
+    for _ in range(5):
+        climber.climb(F * 100, of.membership, 1e3)
+    most = 1 - np.log(np.bincount(of.membership.groups).min() / len(of.y))
+    assert climber.variables.max() == pytest.approx(most)
+
+
 @pytest.mark.parametrize("fairness", NOTIONS)
 @pytest.mark.parametrize("batch", [1, 5, 60])
 def test_w_climbs_as_the_dense_step_says(fairness: str, batch: int) -> None:
