@@ -10,6 +10,7 @@ import pytest
 
 from tacit.experiments import (
     EXPERIMENTS,
+    cldp_sgd,
     defaults,
     dme_statements,
     fermi_adult,
@@ -151,6 +152,11 @@ def compared(page: str) -> Iterator[str]:
     yield from optimisers_statements.conditioning_statements(conditioned)
 
 
+def reports(page: str) -> Iterator[str]:
+    rows, prices = tables(page)
+    return cldp_sgd.statements(rows, prices)
+
+
 def trusted(page: str) -> Iterator[str]:
     rows, plain = tables(page)
     yield from trust_models_statements.statements(rows)
@@ -239,6 +245,7 @@ def fair_colours(page: str) -> Iterator[str]:
         ("dp-fermi-record", fair),
         ("heavy-tails", tails),
         ("shuffled-gradient", hidden),
+        ("cldp-sgd", reports),
         ("trust-models", trusted),
         ("defaults", searched),
         ("optimisers", compared),

@@ -12,6 +12,7 @@ import msgspec
 
 from tacit.errors import ParameterError, check_choice
 from tacit.experiments import (
+    cldp_sgd,
     defaults,
     dme_kmeans,
     dme_linear_regression,
@@ -92,6 +93,7 @@ _RUNS: Mapping[str, Callable[..., Report]] = {
     "dme-kmeans": dme_kmeans.run,
     "dme-linear-regression": dme_linear_regression.run,
     "shuffle-rdp-curves": shuffle_rdp_curves.run,
+    "cldp-sgd": cldp_sgd.run,
     "private-dme": private_dme.run,
     "shuffled-sco": shuffled_sco.run,
     "shuffled-gradient": shuffled_gradient.run,

@@ -29,6 +29,7 @@ from tacit.means.moments import (
     clip_bias,
     clip_variance,
 )
+from tacit.means.multisets import multiset_bits, read_multiset, write_multiset
 from tacit.means.noise import (
     AnyNoise,
     DiscreteGaussianNoise,
@@ -183,12 +184,14 @@ __all__ = [
     "gradient_moment",
     "lp_mean",
     "modular_width",
+    "multiset_bits",
     "optimal_private_weight",
     "phase_moment",
     "plane_levels",
     "plane_shares",
     "public_mean",
     "public_variance",
+    "read_multiset",
     "semi_local_mean",
     "semi_private_empirical_mean",
     "shuffle",
@@ -199,4 +202,5 @@ __all__ = [
     "weighted_gaussian_mean",
     "weighted_laplace_mean",
     "weighted_private_mean",
+    "write_multiset",
 ]

@@ -12,6 +12,7 @@ from tacit.planning.mean import PlanProgress, plan_mean
 from tacit.planning.public import PublicOption, plan_public_mean
 from tacit.planning.rules import break_even_correlation
 from tacit.planning.sco import Interactivity, ScoMethod, ScoProblem, sco_plan
+from tacit.planning.shuffled_sgd import ReportPlan, plan_reports, report_risk
 from tacit.planning.simulate import Measured, measure, synthetic_rows
 from tacit.planning.train import TrainingProblem, plan_training
 
@@ -29,6 +30,7 @@ __all__ = [
     "PlanProgress",
     "PublicOption",
     "Reference",
+    "ReportPlan",
     "ScoMethod",
     "ScoProblem",
     "TrainingProblem",
@@ -42,8 +44,10 @@ __all__ = [
     "plan_hidden",
     "plan_mean",
     "plan_public_mean",
+    "plan_reports",
     "plan_training",
     "references",
+    "report_risk",
     "sco_plan",
     "synthetic_rows",
 ]

@@ -20,13 +20,21 @@ from tacit.means import (
     HemisphereMean,
     PrivUnitMean,
     RotatedMean,
+    multiset_bits,
     plane_levels,
 )
 from tacit.mechanisms import HIGHEST_LEVEL, HIGHEST_UNIT_LEVEL, LOWEST_LEVEL
 from tacit.numerics import Array, Regularizer, RunningAverage
 from tacit.privacy import TrustModel
 
-__all__ = ["CompressedShuffledSGD", "ReportRandomizer", "SelfSampledSGD", "report_mean", "sgd_on_reports"]
+__all__ = [
+    "CompressedShuffledSGD",
+    "ReportRandomizer",
+    "SelfSampledSGD",
+    "report_bits",
+    "report_mean",
+    "sgd_on_reports",
+]
 
 ReportRandomizer = Literal["hemisphere", "privunit", "rotated", "hadamard", "bitplane"]
 """How a gradient becomes a report: of an l2 ball the first three, of an l1 ball, of an l-infinity ball."""
@@ -75,6 +83,23 @@ def report_mean(
     )
     fields |= {"local_epsilons": levels, "samples": samples}
     return BitplaneMean(**fields) if randomizer == "bitplane" else RotatedMean(**fields)
+
+
+def report_bits(mean: ReportMean, reports: int = 1) -> int:
+    """Return the bits of the reports of one party in a round, without their order where they are symbols.
+
+    Args:
+        mean: Of reports.
+        reports: s, how many a party sends.
+    """
+    match mean:
+        case HadamardMean() | BitplaneMean() | RotatedMean():
+            alphabets = mean.randomizer.channels.alphabets.tolist()
+            return sum(multiset_bits(reports, alphabet) for alphabet in alphabets)
+        case HemisphereMean():
+            return multiset_bits(reports, 2**64)
+        case _:
+            return 32 * mean.dim * reports
 
 
 class _Reports(Method, frozen=True, kw_only=True):

@@ -10,15 +10,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from tacit.errors import check_choice, check_count, check_non_negative, check_probability
 from tacit.literature.composition import optimal_composition, strong_composition
 from tacit.literature.shuffling.baselines import clones_epsilon
-from tacit.literature.shuffling.subsampled import check_sample
+from tacit.literature.shuffling.subsampled import check_sample, subsampled_renyi
+from tacit.privacy import Repeat, Shuffled, epsilon_of, renyi_to_epsilon
 from tacit.privacy.curves import Array, amplified
+from tacit.privacy.divergences import pure_dp_renyi, renyi_of_mixture
+from tacit.privacy.shuffling import drawn_round
 from tacit.privacy.shuffling.binomial import binomial_log_pmf
 from tacit.privacy.shuffling.moments import ROUND_UP
 
@@ -26,13 +30,19 @@ __all__ = [
     "WHOLE_ORDERS",
     "RoundEpsilon",
     "cldp_epsilon_composition",
+    "cldp_epsilons",
+    "cldp_renyi",
     "cldp_round",
+    "dss_renyi",
     "dss_round",
 ]
 
 WHOLE_ORDERS: Array = np.unique(np.concatenate([np.arange(2.0, 257.0), np.geomspace(256, 1e5, 64).round()]))
 """Orders for bounds that are proven at whole ones."""
 WHOLE_ORDERS.flags.writeable = False
+
+_SPLITS = (0.1, 0.3, 0.5, 0.7, 0.9)
+"""Of delta, what the rounds may spend: the best is taken."""
 
 Amplification = Callable[[float, int, float], float]
 """Maps (local_epsilon, messages, delta) to the epsilon of one shuffle: `clones_epsilon` or another proof."""
@@ -203,3 +213,145 @@ def dss_round(
     weight = np.exp(binomial_log_pmf(size, float(clients), rate)) if rate < 1 else np.zeros_like(size)
     outside = float(weight @ (1 + size / item * math.expm1(local_epsilon)))
     return RoundEpsilon(epsilon * ROUND_UP, min((within + outside) * ROUND_UP, 1.0))
+
+
+def cldp_renyi(
+    local_epsilon: float,
+    orders: npt.ArrayLike,
+    *,
+    clients: int,
+    sampled_clients: int,
+    records: int = 1,
+    sampled_records: int = 1,
+    variant: str = "best",
+) -> Array:
+    """Return Rényi bounds of one round of CLDP-SGD for a record, at each order.
+
+    For one record of a client, Theorem 5.4.1 at rate k / (n m); the thesis has k / n. For several, the
+    divergences of k s messages on a sample of s / m, with probability k / n (derived here, by the joint
+    convexity of e^((order - 1) divergence)).
+
+    Args:
+        local_epsilon: Pure level of one message.
+        orders: Shape (r,), each > 1.
+        clients: n.
+        sampled_clients: k.
+        records: m.
+        sampled_records: s.
+        variant: As in `subsampled_renyi`.
+
+    Raises:
+        ParameterError: An argument out of its range.
+
+    Reference:
+        Girgis (2023), Theorems 5.4.1 and 5.4.3.
+    """
+    check_sample(clients, sampled_clients, records, sampled_records)
+    k, alpha = sampled_clients, np.atleast_1d(np.asarray(orders, dtype=np.float64))
+    if sampled_records == 1:
+        return subsampled_renyi(local_epsilon, k, k / clients / records, alpha, variant=variant)
+    within = sampled_records / records
+    inner = subsampled_renyi(local_epsilon, k * sampled_records, within, alpha, variant=variant)
+    return renyi_of_mixture(inner[None], (k / clients,), alpha)
+
+
+def dss_renyi(
+    local_epsilon: float, orders: npt.ArrayLike, *, clients: int, rate: float, records: int = 1
+) -> Array:
+    """Return Rényi bounds of one round that every client joins with probability q, at each order.
+
+    The mixture over the number of those who join of Theorem 5.4.1 as printed, each cut off at the pure level;
+    derived here. Numbers that are next to impossible count as that level.
+
+    Args:
+        local_epsilon: Pure level of one message.
+        orders: Shape (r,), each > 1.
+        clients: n.
+        rate: q in (0, 1].
+        records: m.
+
+    Raises:
+        ParameterError: An argument out of its range.
+    """
+    check_count("clients", clients)
+    check_count("records", records)
+    check_probability("rate", rate, low_open=True)
+    check_non_negative("local_epsilon", local_epsilon)
+    alpha = np.atleast_1d(np.asarray(orders, dtype=np.float64))
+    pure = pure_dp_renyi(local_epsilon, alpha)
+    size = np.arange(1.0, clients + 1)
+    weight = np.exp(binomial_log_pmf(size, float(clients), rate)) if rate < 1 else (size == clients) * 1.0
+    likely = weight > 1e-18
+    found = [
+        np.minimum(
+            subsampled_renyi(local_epsilon, int(k), k / clients / records, alpha, variant="printed"), pure
+        )
+        for k in size[likely]
+    ]
+    bounds, shares = np.stack([*found, pure]), np.append(weight[likely], max(weight[~likely].sum(), 1e-300))
+    return renyi_of_mixture(bounds, shares.tolist(), alpha)
+
+
+def cldp_epsilons(
+    local_epsilon: float,
+    delta: float,
+    *,
+    rounds: int,
+    clients: int,
+    sampled_clients: int,
+    records: int = 1,
+    sampled_records: int = 1,
+    randomizer: str = "general",
+) -> dict[str, float]:
+    """Return the epsilon of T rounds of CLDP-SGD by every accountant, beside one another; all are proofs.
+
+    Args:
+        local_epsilon: Pure level of one message.
+        delta: Of the whole run, in (0, 1).
+        rounds: T.
+        clients: n.
+        sampled_clients: k.
+        records: m.
+        sampled_records: s.
+        randomizer: What messages are, for the numerical curve; the others hold for any.
+
+    Raises:
+        ParameterError: An argument out of its range.
+
+    Example:
+        >>> at = dict(rounds=1200, clients=60_000, sampled_clients=10_000)
+        >>> {name: round(e, 2) for name, e in cldp_epsilons(1.5, 1e-5, **at).items()}
+        {'curve': 0.56, 'Rényi': 2.85, 'Rényi, printed': 3.09, 'composition': 3.15, 'strong': 4.13}
+    """
+    sizes: dict[str, Any] = {
+        "clients": clients,
+        "sampled_clients": sampled_clients,
+        "records": records,
+        "sampled_records": sampled_records,
+    }
+    check_count("rounds", rounds)
+    once = drawn_round(
+        lambda k: Shuffled(local_epsilon, k * sampled_records, randomizer),
+        clients=clients,
+        drawn=sampled_clients,
+        records=records,
+        sampled=sampled_records,
+    )
+
+    def renyi(variant: str) -> float:
+        one = cldp_renyi(local_epsilon, WHOLE_ORDERS, variant=variant, **sizes)
+        return renyi_to_epsilon(WHOLE_ORDERS, rounds * one, delta).epsilon
+
+    def composed(method: str) -> float:
+        return min(
+            cldp_epsilon_composition(local_epsilon, delta, rounds=rounds, method=method, share=share, **sizes)
+            for share in _SPLITS
+        )
+
+    return {
+        "curve": epsilon_of(Repeat(once, rounds), delta),
+        "Rényi": renyi("tight"),
+        "Rényi, printed": renyi("printed"),
+        "composition": composed("optimal"),
+        "strong": composed("strong"),
+    }
