@@ -29,7 +29,7 @@ def test_the_saved_model_cuts_where_the_trained_one_does() -> None:
     needs("german")
     found = FairJob(JobConfig(data="german", sensitive="gender", max_violation=0.02)).run()
     held_out = found.data.test
-    said = found.model.linear.predict(found.data.X[held_out])
+    said = found.model.fitted.predict(found.data.X[held_out])
     truth = np.array(found.data.classes)[found.data.y[held_out].astype(int)]
     assert found.fair is not None
     assert np.mean(said == truth) == found.fair.accuracy
