@@ -23,6 +23,7 @@ from tacit.experiments import (
     heavy_tails_statements,
     isrl_convex_statements,
     isrl_statements,
+    nonconvex_shuffled_statements,
     nonconvex_statements,
     optimisers_statements,
     private_bandits_statements,
@@ -97,6 +98,11 @@ def levels(page: str) -> Iterator[str]:
 def networks(page: str) -> Iterator[str]:
     rows, gained = tables(page)
     return nonconvex_statements.statements(rows, gained)
+
+
+def carried(page: str) -> Iterator[str]:
+    (rows,) = tables(page)
+    return nonconvex_shuffled_statements.statements(rows)
 
 
 def synthetic(page: str) -> Iterator[str]:
@@ -259,6 +265,7 @@ def fair_colours(page: str) -> Iterator[str]:
         ("shuffle-rdp-curves", shuffling),
         ("isrl-mnist-logistic", silos),
         ("isrl-nonconvex", networks),
+        ("nonconvex-shuffled", carried),
         ("isrl-insurance", bills),
         ("isrl-obesity", levels),
     ],
