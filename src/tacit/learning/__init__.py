@@ -62,7 +62,7 @@ from tacit.learning.linear import ConvexGradient, LinearObjective
 from tacit.learning.loss_choice import LOSSES, LogLink, LossChoice
 from tacit.learning.losses import Huber, Logistic, Loss, Multinomial, PoissonLoss, Squared
 from tacit.learning.model import FeatureMap, Features, FittedModel, LinearModel, Scaling
-from tacit.learning.modules import ModuleObjective, torch_objective
+from tacit.learning.modules import ModuleObjective, PrivateOptimizer, torch_objective
 from tacit.learning.networks import NetworkObjective
 from tacit.learning.neural import PrivateNeuralClassifier, PrivateNeuralRegressor
 from tacit.learning.neural_task import NetworkModel
@@ -168,6 +168,7 @@ __all__ = [
     "Prior",
     "PrivateNeuralClassifier",
     "PrivateNeuralRegressor",
+    "PrivateOptimizer",
     "PrivatePublicShuffle",
     "PrivateShuffle",
     "Problem",

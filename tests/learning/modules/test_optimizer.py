@@ -1,0 +1,186 @@
+"""The private optimiser: noiseless steps are PyTorch's, prices are those of the plan, and runs go on."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tacit.errors import BudgetError, LedgerError, ParameterError
+from tacit.federation import Fixed, Poisson
+from tacit.learning import Logistic, NoisyMinibatchSGD, PrivateOptimizer, Settings, torch_objective
+from tacit.learning.preparation import prepare
+from tacit.ledger import Ledger
+from tacit.privacy import Neighbours, PrivacyBudget, Relation, TrustModel
+
+torch = pytest.importorskip("torch")
+
+N = 60
+X = np.random.default_rng(0).normal(size=(N, 1, 3, 3)).astype(np.float32)
+Y = (X.sum(axis=(1, 2, 3)) > 0).astype(float)
+BUDGET = PrivacyBudget(2.0, 1e-4)
+
+
+def network() -> Any:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(3)
+        return torch.nn.Sequential(
+            torch.nn.Conv2d(1, 2, 2), torch.nn.Tanh(), torch.nn.Flatten(), torch.nn.Linear(8, 1)
+        )
+
+
+def private(module: Any = None, optimizer: Any = None, **changes: Any) -> PrivateOptimizer:
+    module = network() if module is None else module
+    facts = {"steps": 6, "budget": BUDGET, "clip": 0.7, "batch": 20, "random_state": 0} | changes
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.5, momentum=0.9) if optimizer is None else optimizer
+    return PrivateOptimizer(optimizer, module, Logistic(), X, Y, **facts)
+
+
+def flat(module: Any) -> Any:
+    return torch.cat([one.detach().reshape(-1) for one in module.parameters()]).numpy()
+
+
+def test_without_noise_a_step_is_that_of_pytorch_along_clipped_gradients() -> None:
+    """Adam and a schedule too: all records, each clipped by an explicit loop over all parameters together."""
+    ours, theirs = network(), network()
+    makes = [torch.optim.Adam(one.parameters(), lr=0.1) for one in (ours, theirs)]
+    schedules = [torch.optim.lr_scheduler.StepLR(one, 2, 0.1) for one in makes]
+    stepped = private(ours, makes[0], budget=None, batch="full")
+    for _ in stepped:
+        stepped.step()
+        schedules[0].step()
+        total = [torch.zeros_like(one) for one in theirs.parameters()]
+        for x, y in zip(torch.tensor(X), torch.tensor(Y, dtype=torch.float32), strict=True):
+            loss = torch.nn.functional.binary_cross_entropy_with_logits(theirs(x[None])[0, 0], y)
+            rows = torch.autograd.grad(loss, list(theirs.parameters()))
+            size = math.sqrt(sum(float((row**2).sum()) for row in rows))
+            total = [held + row * min(1, 0.7 / size) for held, row in zip(total, rows, strict=True)]
+        for one, held in zip(theirs.parameters(), total, strict=True):
+            one.grad = held / N
+        makes[1].step()
+        schedules[1].step()
+        np.testing.assert_allclose(flat(ours), flat(theirs), atol=2e-6)
+    assert math.isinf(stepped.guarantee_.epsilon)
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "batch", "drawn"),
+    [
+        ("replace-one", 20, Fixed(size=20)),
+        ("zero-out", 20, Poisson(size=20)),
+        ("add-remove", 0.25, Poisson(rate=0.25)),
+    ],
+)
+def test_all_steps_are_priced_as_the_plan_of_the_library(neighbours: str, batch: Any, drawn: Any) -> None:
+    found = private(neighbours=neighbours, batch=batch)
+    settings = Settings(
+        objective=torch_objective(network(), Logistic(), shape=(1, 3, 3)),
+        algorithm=NoisyMinibatchSGD(rounds=6, batch=drawn, step_size=1.0),
+        trust=TrustModel.LOCAL,
+        budget=BUDGET,
+        relation=Relation(neighbours),
+        clip=0.7,
+    )
+    assert found.noise_multiplier == prepare(settings, [N]).noise_multiplier
+    assert found.guarantee_.epsilon == BUDGET.epsilon
+    assert found.guarantee_.neighbours.relation is Relation(neighbours)
+    assert found.guarantee_.simulated
+
+
+def test_the_noise_of_a_step_is_what_the_price_says() -> None:
+    """Gradients of zero (records that are not finite) leave noise alone: z times twice the clip over n.
+
+    Each of 1,200 entries is a normal draw: the sum of squares is within 6 standard deviations, 2e-9.
+    """
+    module = torch.nn.Linear(200, 1)
+    bad = np.full((N, 200), np.nan)
+    before = flat(module)
+    stepped = PrivateOptimizer(
+        torch.optim.SGD(module.parameters(), lr=1.0), module, Logistic(), bad, Y, steps=6, budget=BUDGET,
+        clip=0.7, random_state=1,
+    )  # fmt: skip
+    moves = []
+    for _ in stepped:
+        stepped.step()
+        moves.append(flat(module) - before)
+        before = flat(module)
+    std = stepped.noise_multiplier * 2 * 0.7 / N
+    assert np.mean(np.square(moves)) == pytest.approx(std**2, rel=6 * math.sqrt(2 / 1206))
+
+
+def test_no_step_is_taken_that_was_not_paid_for() -> None:
+    stepped = private(steps=2)
+    assert len(stepped) == 2
+    assert [stepped.step() for _ in stepped] == [None, None]
+    assert stepped.taken == 2
+    with pytest.raises(ParameterError, match="steps must be more than 2 to take another"):
+        stepped.step()
+
+
+def account(folder: Path, epsilon: float) -> Path:
+    path = folder / "data.ledger"
+    Ledger.create(path, limit=PrivacyBudget(epsilon, 1e-3), neighbours=Neighbours()).close()
+    return path
+
+
+def test_a_run_goes_on_after_a_crash_and_is_paid_for_once(tmp_path: Path) -> None:
+    """Steps after the last saved state are taken again with the same answers, to the last bit."""
+    path, module = account(tmp_path, 3.0), network()
+    facts: dict[str, Any] = {"random_state": None, "ledger": path, "run": "night"}
+    with private(module, **facts) as first:
+        for _ in range(3):
+            first.step()
+        torch.save(first.state_dict(), tmp_path / "state.pt")
+        first.step()
+        lost = flat(module)
+    again = network()
+    with private(again, **facts) as second:
+        second.load_state_dict(torch.load(tmp_path / "state.pt"))
+        assert second.taken == 3
+        second.step()
+        np.testing.assert_array_equal(flat(again), lost)
+        for _ in second:
+            second.step()
+        assert second.taken == 6
+        assert not second.guarantee_.simulated
+    with Ledger.open(path) as ledger:
+        assert ledger.spent().epsilon == pytest.approx(2.0, rel=1e-6)
+    with pytest.raises(LedgerError, match="another plan"):
+        private(**facts | {"steps": 7})
+    with pytest.raises(BudgetError):
+        private(**facts | {"run": "another"})
+
+
+@pytest.mark.filterwarnings("ignore:this is private fit")
+def test_a_state_is_of_its_run() -> None:
+    seeded = private()
+    seeded.step()
+    state = seeded.state_dict()
+    seeded.load_state_dict(state)
+    with pytest.raises(ParameterError, match="state must be of the run"):
+        private(run="other").load_state_dict(state)
+    secret = private(random_state=None)
+    with pytest.raises(ParameterError, match="ledger must be given to go on with a run"):
+        secret.load_state_dict(secret.state_dict())
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"steps": 0}, "steps must be a whole number >= 1"),
+        ({"clip": 0.0}, "clip must be a finite number > 0"),
+        ({"batch": 61}, "61"),
+        ({"batch": 1.5}, "batch must be"),
+        ({"neighbours": "swap"}, "swap"),
+        ({"budget": PrivacyBudget(1.0)}, "delta must be > 0"),
+        ({"optimizer": object()}, "optimizer must be a torch.optim.Optimizer"),
+        ({"optimizer": torch.optim.SGD(network().parameters(), lr=1.0)}, "optimizer must be of parameters"),
+        ({"ledger": "x.ledger"}, "ledger needs a budget and no random_state"),
+    ],
+)
+def test_what_cannot_be_stepped_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        private(**changes)
