@@ -34,7 +34,7 @@ def network() -> Any:
 
 def private(module: Any = None, optimizer: Any = None, **changes: Any) -> PrivateOptimizer:
     module = network() if module is None else module
-    facts = {"steps": 6, "budget": BUDGET, "clip": 0.7, "batch": 20, "random_state": 0} | changes
+    facts: dict[str, Any] = {"steps": 6, "budget": BUDGET, "clip": 0.7, "batch": 20, "random_state": 0} | changes
     optimizer = torch.optim.SGD(module.parameters(), lr=0.5, momentum=0.9) if optimizer is None else optimizer
     return PrivateOptimizer(optimizer, module, Logistic(), X, Y, **facts)
 
@@ -114,7 +114,8 @@ def test_the_noise_of_a_step_is_what_the_price_says() -> None:
 def test_no_step_is_taken_that_was_not_paid_for() -> None:
     stepped = private(steps=2)
     assert len(stepped) == 2
-    assert [stepped.step() for _ in stepped] == [None, None]
+    for _ in stepped:
+        stepped.step()
     assert stepped.taken == 2
     with pytest.raises(ParameterError, match="steps must be more than 2 to take another"):
         stepped.step()
