@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tacit.errors import ParameterError
 from tacit.federation import Silo
 from tacit.federation.masking.trust import MaskedSums
 from tacit.federation.network.certificates import client_context, make_authority
@@ -61,6 +62,7 @@ CASES = [
     (name, trust)
     for which, name in enumerate(ALGORITHMS)
     for trust in (*about(name).trusts, *(["none"] if which % 3 == 0 else []))
+    if (name, trust) != ("dss-sgd", "shuffle")  # refused below
 ]
 
 
@@ -174,6 +176,11 @@ def over_machines(settings: Settings) -> Settings:
     if settings.trust is not TrustModel.AGGREGATE:
         return settings
     return replace(settings, roster=masking_roster_of(parties_of(SIZES).roster).digest)
+
+
+def test_a_shuffler_that_cannot_read_draws_no_parties(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match="draws no parties"):
+        deployed(settings_of("dss-sgd", "shuffle"), tmp_path)
 
 
 @pytest.mark.parametrize(("name", "trust"), CASES)
