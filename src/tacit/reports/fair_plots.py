@@ -101,12 +101,15 @@ def _curve(axes: Axes, points: Sequence[CurvePoint], *, notion: str, run: tuple[
     alike: dict[tuple[float, float], list[str]] = {}
     for point in sorted(points, key=lambda point: point.weight):
         alike.setdefault((point.violation, point.accuracy), []).append(f"{point.weight:g}")
+    middle = max((place[0] for place in alike), default=0.0) / 2
     for place, weights in alike.items():  # weights that train the same decisions stand at one place
+        inward = place[0] > middle and len(weights) > 1
         axes.annotate(
             ", ".join(weights),
             place,
-            xytext=(5, -11),
+            xytext=(-5 if inward else 5, -11),
             textcoords="offset points",
+            ha="right" if inward else "left",
             fontsize=8,
             color=MUTED,
         )
