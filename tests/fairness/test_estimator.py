@@ -147,6 +147,9 @@ def test_one_pass_uses_each_record_once() -> None:
     assert fitted(solver="sgda", batch_size=10, one_pass=True).n_iter_ == N // 10
     with pytest.raises(ParameterError, match="epochs must be 1 or None with one_pass, got 3"):
         fitted(solver="sgda", one_pass=True, epochs=3)
+    for how in ({"one_pass": True}, {"epochs": 2}, {"step": 0.1}, {"tail": 0.5}):
+        with pytest.raises(ParameterError, match="is for solver='sgda'"):  # else it would be ignored
+            fitted(**how)
 
 
 @pytest.mark.parametrize("regularizer", [name for name in PenaltyName if name != "ermi"])

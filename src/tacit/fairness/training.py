@@ -61,6 +61,17 @@ class Training:
             check_positive("step", self.step)
         if self.dual_step is not None and check_positive("dual_step", self.dual_step) > 0.5:
             raise ParameterError(f"dual_step must be at most 0.5, got {self.dual_step!r}.")
+        unsaid = {
+            "epochs": None,
+            "one_pass": False,
+            "step": None,
+            "dual_step": None,
+            "warmup": 0,
+            "tail": 0.0,
+        }
+        for name, value in unsaid.items() if self.solver == "exact" else ():
+            if (given := getattr(self, name)) != value:
+                raise ParameterError(f"{name} is for solver='sgda', got {given!r} with solver='exact'.")
 
     def fit(self, rng: np.random.Generator, problem: FairProblem, start: Array | None = None) -> Fitted:
         """Train a model.
