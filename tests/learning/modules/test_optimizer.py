@@ -34,7 +34,8 @@ def network() -> Any:
 
 def private(module: Any = None, optimizer: Any = None, **changes: Any) -> PrivateOptimizer:
     module = network() if module is None else module
-    facts: dict[str, Any] = {"steps": 6, "budget": BUDGET, "clip": 0.7, "batch": 20, "random_state": 0} | changes
+    facts: dict[str, Any] = {"steps": 6, "budget": BUDGET, "clip": 0.7, "batch": 20, "random_state": 0}
+    facts |= changes
     optimizer = torch.optim.SGD(module.parameters(), lr=0.5, momentum=0.9) if optimizer is None else optimizer
     return PrivateOptimizer(optimizer, module, Logistic(), X, Y, **facts)
 
