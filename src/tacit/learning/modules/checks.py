@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from tacit.errors import ParameterError
-from tacit.learning.modules.network import Network
+from tacit.learning.modules.network import HookedModule
 
 __all__ = ["check_device", "check_factors", "check_module", "check_rows", "probe_records"]
 
@@ -79,7 +79,7 @@ def check_module(module: Any) -> None:
         )
 
 
-def probe_records(network: Network, *, tokens: int | None, n: int = _PROBED) -> Any:
+def probe_records(network: HookedModule, *, tokens: int | None, n: int = _PROBED) -> Any:
     """Return random records of the shape that the module takes: public, and the same at every call."""
     source = torch.Generator().manual_seed(20)
     if tokens is not None:
@@ -89,7 +89,7 @@ def probe_records(network: Network, *, tokens: int | None, n: int = _PROBED) -> 
     return found.to(network.device)
 
 
-def check_rows(network: Network, records: Any) -> Any:
+def check_rows(network: HookedModule, records: Any) -> Any:
     """Return predictions, or refuse a module that does not say something of each record by itself.
 
     Raises:
@@ -126,7 +126,7 @@ def check_rows(network: Network, records: Any) -> Any:
     return first
 
 
-def _where_mixed(network: Network, records: Any, moved: Any, kept: list[int]) -> str:
+def _where_mixed(network: HookedModule, records: Any, moved: Any, kept: list[int]) -> str:
     """Return the first layer that another record moves."""
     seen: list[list[tuple[str, Any, str]]] = []
 
@@ -152,7 +152,7 @@ def _where_mixed(network: Network, records: Any, moved: Any, kept: list[int]) ->
     return "it"
 
 
-def check_factors(network: Network, records: Any, slopes_of: Callable[[Any], Any]) -> int:
+def check_factors(network: HookedModule, records: Any, slopes_of: Callable[[Any], Any]) -> int:
     """Compare rows with plain gradients of single records, and leave to `torch.func` what differs.
 
     A layer that is called in another way than by its own type, or whose records are not in the first
@@ -181,7 +181,7 @@ def check_factors(network: Network, records: Any, slopes_of: Callable[[Any], Any
 
 
 def _far(
-    network: Network, records: Any, slopes: Any, plain: list[dict[str, Any]], *, few: float
+    network: HookedModule, records: Any, slopes: Any, plain: list[dict[str, Any]], *, few: float
 ) -> list[str]:
     """Return the parameters whose rows are further from plain gradients than a few roundings."""
     rounding = few * (1e-12 if network.dtype == torch.float64 else 1e-6)
@@ -196,7 +196,7 @@ def _far(
     return found
 
 
-def _tried(network: Network, records: Any, slopes: Any) -> Any:
+def _tried(network: HookedModule, records: Any, slopes: Any) -> Any:
     """Return rows, one record at a time for what `torch.func` does not do."""
     try:
         return network.back(records.clone(), lambda _: slopes)

@@ -18,7 +18,7 @@ from tacit.learning.modules.folded import combined
 from tacit.learning.modules.parts import SINGLE_SLACK, Dense, Outer, ParameterRows, Product, Scattered
 from tacit.numerics import Array
 
-__all__ = ["Network", "tensor_of"]
+__all__ = ["HookedModule", "tensor_of"]
 
 _SIZES = (nn.Linear, nn.Conv1d, nn.Conv2d)
 _NORMS = (nn.LayerNorm, nn.GroupNorm, nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d)
@@ -35,7 +35,7 @@ def tensor_of(values: Array, dtype: Any, device: Any) -> Any:
     return held.to(device)
 
 
-class Network:
+class HookedModule:
     """A module whose parameters are one flat vector, and the rows of each parameter for a chunk of records.
 
     Layers that are known by type give factors of rows; the parameters of all others have their rows by

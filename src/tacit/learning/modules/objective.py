@@ -66,7 +66,7 @@ class ModuleObjective:
     ) -> None:
         self._torch = _torch()
         from tacit.learning.modules import checks
-        from tacit.learning.modules.network import Network
+        from tacit.learning.modules.network import HookedModule
         from tacit.learning.modules.slopes import LossSlopes
 
         checks.check_module(module)
@@ -77,7 +77,7 @@ class ModuleObjective:
             check_count("chunk", chunk)
         self.shape, self.tokens, self.loss = _shape(module, shape), tokens, loss
         self.features = math.prod(self.shape)
-        self._network = Network(
+        self._network = HookedModule(
             deepcopy(module).to(where), shape=self.shape, tokens=tokens is not None, autocast=autocast
         )
         self.size = self._network.size
