@@ -15,7 +15,7 @@ import pandas as pd
 from tacit.data import ColumnsSpec, Task, count_unfit, encode_columns
 from tacit.data.encoding import check_columns, read_numbers, used_columns
 from tacit.errors import DataError, ParameterError, printable
-from tacit.jobs.model_file import ModelForm, form_of
+from tacit.jobs.model_file import ModelForm, model_form
 from tacit.learning.architecture import Architecture
 from tacit.learning.model import FittedModel, LinearModel
 from tacit.numerics import Array
@@ -210,7 +210,7 @@ class TrainedModel:
 
     def to_json(self) -> bytes:
         """Return the model as JSON with a version; `from_json` reads it back, bit by bit the same."""
-        form = form_of(
+        form = model_form(
             self.fitted,
             model=self.model,
             columns=self.columns,

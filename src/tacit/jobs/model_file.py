@@ -14,12 +14,12 @@ from tacit.data.encoding import feature_names
 from tacit.errors import ParameterError
 from tacit.learning.architecture import Architecture
 from tacit.learning.loss_choice import LogLink, LossChoice
-from tacit.learning.model import FeatureMap, Features, FittedModel, LinearModel, Scaling
+from tacit.learning.model import FeatureMap, FittedModel, LinearModel, RowMap, Scaling
 from tacit.learning.neural_task import LongFeatures
 from tacit.learning.raw_features import RawFeatures
 from tacit.learning.scattering import ScatteringFeatures
 
-__all__ = ["ModelForm", "form_of"]
+__all__ = ["ModelForm", "model_form"]
 
 VERSION: Final = 2
 
@@ -146,7 +146,7 @@ class ModelForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return task.model(w)
 
 
-def _bounded(features: Features) -> FeatureMap | None:
+def _bounded(features: RowMap) -> FeatureMap | None:
     """Return the bounds and the scaling that a map of features goes by; None where there are none."""
     match features:
         case FeatureMap():
@@ -159,7 +159,7 @@ def _bounded(features: Features) -> FeatureMap | None:
             return None
 
 
-def form_of(
+def model_form(
     fitted: FittedModel,
     *,
     model: Architecture,

@@ -61,7 +61,7 @@ from tacit.learning.kinks import Absolute, Hinge, Kinked, Quantile, Smoothed
 from tacit.learning.linear import ConvexGradient, LinearObjective
 from tacit.learning.loss_choice import LOSSES, LogLink, LossChoice
 from tacit.learning.losses import Huber, Logistic, Loss, Multinomial, PoissonLoss, Squared
-from tacit.learning.model import FeatureMap, Features, FittedModel, LinearModel, Scaling
+from tacit.learning.model import FeatureMap, FittedModel, LinearModel, RowMap, Scaling
 from tacit.learning.modules import ModuleObjective, PrivateOptimizer, torch_objective
 from tacit.learning.networks import NetworkObjective
 from tacit.learning.neural import PrivateNeuralClassifier, PrivateNeuralRegressor
@@ -110,7 +110,6 @@ __all__ = [
     "Distillation",
     "DistillationPrior",
     "FeatureMap",
-    "Features",
     "FedAvg",
     "FederatedLinearRegression",
     "FederatedLogisticRegression",
@@ -184,6 +183,7 @@ __all__ = [
     "Records",
     "Regularization",
     "RoundInfo",
+    "RowMap",
     "Scaling",
     "ScatteringFeatures",
     "SelfSampledSGD",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from tacit.learning.algorithms import Algorithm, Method, make_algorithm
 from tacit.learning.linear import LinearObjective
 from tacit.learning.losses import Logistic, Multinomial
-from tacit.learning.objective import Network, Objective
+from tacit.learning.objective import NeuralObjective, Objective
 from tacit.numerics import Array
 from tacit.privacy import Gaussian, PrivacyBudget, Relation, TrustModel, calibrate
 
@@ -147,7 +147,7 @@ def choose(
 
 
 def choose_for_network(
-    objective: Network,
+    objective: NeuralObjective,
     *,
     trust: TrustModel | None,
     budget: PrivacyBudget | None,

@@ -17,9 +17,9 @@ from tacit.numerics import Array, IntArray, settle
 
 __all__ = [
     "FeatureMap",
-    "Features",
     "FittedModel",
     "LinearModel",
+    "RowMap",
     "Scaling",
     "bounds_arrays",
     "class_probabilities",
@@ -44,7 +44,7 @@ _NARROWEST = 1e-6
 """Of the width of the bounds: what is divided by less would make a row too long for its own norm."""
 
 
-class Features(Protocol):
+class RowMap(Protocol):
     """The public map from raw features to the rows that an objective sees, the same for all parties."""
 
     @property
@@ -225,7 +225,7 @@ class FittedModel(ABC):
         link: What makes predictions of scores; None where targets were scaled, or are classes.
     """
 
-    features: Features
+    features: RowMap
     w: Array
     classes: Array | None = None
     target: tuple[float, float] | None = None

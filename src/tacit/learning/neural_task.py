@@ -12,8 +12,8 @@ import numpy as np
 from tacit.errors import ParameterError
 from tacit.learning.loss_choice import LossChoice
 from tacit.learning.losses import Loss
-from tacit.learning.model import Features, FittedModel, unscale_target
-from tacit.learning.objective import Network, Records
+from tacit.learning.model import FittedModel, RowMap, unscale_target
+from tacit.learning.objective import NeuralObjective, Records
 from tacit.learning.public import PublicSample
 from tacit.learning.public_objective import PublicObjective
 from tacit.learning.regularization import Regularization
@@ -31,7 +31,7 @@ class LongFeatures:
         of: The map that is made longer.
     """
 
-    of: Features
+    of: RowMap
 
     @property
     def dim(self) -> int:
@@ -104,7 +104,7 @@ class NetworkModel(FittedModel):
         objective: Their network.
     """
 
-    objective: Network
+    objective: NeuralObjective
 
     @property
     def why_no_weights(self) -> str:
@@ -130,8 +130,8 @@ class NeuralTask:
         loss: What is minimised; None is logistic for classes, and squared for numbers.
     """
 
-    features: Features
-    objective: Network
+    features: RowMap
+    objective: NeuralObjective
     start: Array
     classes: Array | None = None
     target: tuple[float, float] | None = None

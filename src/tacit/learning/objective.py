@@ -18,7 +18,7 @@ from tacit.numerics import NORM_SLACK, Array, IntArray, clip_rows, row_norms, we
 __all__ = [
     "Grouped",
     "LinearShape",
-    "Network",
+    "NeuralObjective",
     "Objective",
     "PerPerson",
     "RecordGradient",
@@ -211,7 +211,7 @@ class Objective(Protocol):
 
 
 @runtime_checkable
-class Network(Objective, Protocol):
+class NeuralObjective(Objective, Protocol):
     """An objective of which nothing is known but its gradients: it is not convex, and has no smoothness."""
 
     @property

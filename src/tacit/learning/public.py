@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from tacit.errors import DataError
-from tacit.learning.model import FeatureMap, Features, Scaling
+from tacit.learning.model import FeatureMap, RowMap, Scaling
 from tacit.numerics import Array
 
 __all__ = ["PublicSample"]
@@ -114,7 +114,7 @@ class PublicSample:
         longest = math.hypot(longest, features.constant)
         return replace(features, scaling=msgspec.structs.replace(scaling, longest=longest))
 
-    def gram(self, features: Features) -> Array:
+    def gram(self, features: RowMap) -> Array:
         """Return the mean of x x^T over mapped rows x, shape (d + 1, d + 1), positive definite.
 
         One record along every direction is counted besides, as long as those of the sample are: in a

@@ -15,7 +15,7 @@ from tacit.data.cells import positions, texts
 from tacit.errors import DataError, ParameterError, PrivacyWarning
 from tacit.learning.linear import LinearObjective
 from tacit.learning.loss_choice import LossChoice
-from tacit.learning.model import FeatureMap, Features, LinearModel, bounds_arrays, unscale_target
+from tacit.learning.model import FeatureMap, LinearModel, RowMap, bounds_arrays, unscale_target
 from tacit.learning.objective import Objective, Records
 from tacit.learning.public import PublicSample
 from tacit.learning.public_objective import PublicObjective
@@ -49,7 +49,7 @@ class Task(Protocol):
     """The public shape of a model: all that training asks of it."""
 
     @property
-    def features(self) -> Features:
+    def features(self) -> RowMap:
         """How rows are mapped."""
         ...
 
@@ -115,7 +115,7 @@ class LinearTask:
         ParameterError: The loss is for other labels, or needs bounds that there are not.
     """
 
-    features: Features
+    features: RowMap
     classes: Array | None = None
     target: tuple[float, float] | None = None
     sample: PublicSample | None = None
