@@ -406,7 +406,9 @@ class JobConfig(FairSettings, frozen=True, kw_only=True, forbid_unknown_fields=T
             return (self.trust,)
         central = () if self.leaves_out_central else ("central",)
         summed = () if self.why_not_summed else ("aggregate",)
-        return ("none", *central, *summed, *(() if self.why_not_shuffled else ("shuffle",)), "local")
+        shuffled = () if self.why_not_shuffled else ("shuffle",)
+        alone = ("local",) if TrustModel.LOCAL in self.chosen.trusts else ()
+        return ("none", *central, *summed, *shuffled, *alone)
 
     @property
     def why_not_shuffled(self) -> str:

@@ -56,13 +56,20 @@ NAMES = [f"silo-{k + 1}" for k in range(len(SIZES))]
 OBJECTIVE = LinearObjective(loss=Logistic(), features=D, feature_norm=1.0)
 BUDGET = PrivacyBudget(4.0, 1e-4)
 ROUNDS = {"multistage": 30, "output-perturbation": 1, "objective-perturbation": 1}
-NO_PENALTY = ("sufficient-statistics", "sign-vote", "output-perturbation", "objective-perturbation", "local")
+NO_PENALTY = (
+    *("sufficient-statistics", "sign-vote", "output-perturbation", "objective-perturbation", "local"),
+    "ce-psgm",
+)
+REFUSED = (("dss-sgd", "shuffle"), ("ce-psgm", "shuffle"), ("ce-psgm", "aggregate"))
+"""What is run in one process only, as tests below and of the server say."""
+
 # Without noise all rounds are answered as under local trust: every third algorithm tells.
 CASES = [
     (name, trust)
     for which, name in enumerate(ALGORITHMS)
     for trust in (*about(name).trusts, *(["none"] if which % 3 == 0 else []))
-    if (name, trust) != ("dss-sgd", "shuffle")  # refused below
+    if (name, trust) not in REFUSED
+    and ALGORITHMS[name].unit is None  # a roster counts records, and whole parties are units of one
 ]
 
 
@@ -181,6 +188,12 @@ def over_machines(settings: Settings) -> Settings:
 def test_a_shuffler_that_cannot_read_draws_no_parties(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="draws no parties"):
         deployed(settings_of("dss-sgd", "shuffle"), tmp_path)
+
+
+@pytest.mark.parametrize("trust", ["shuffle", "aggregate"])
+def test_turns_of_single_silos_are_not_hidden_between_machines(trust: str, tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match="must be run in one process"):
+        deployed(over_machines(settings_of("ce-psgm", trust)), tmp_path)
 
 
 @pytest.mark.parametrize(("name", "trust"), CASES)
