@@ -247,7 +247,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         often: dict[TurnWalk, IntArray] = {}
         for step, count in self.kinds:
             if isinstance(step, TurnWalk):
-                kind = msgspec.structs.replace(step, offset=0)
+                kind = msgspec.structs.replace(step, offset=0, stride=1)
                 often[kind] = often.get(kind, 0) + step.turns(count, self.parties)
         found = [(step.event(sizes, trust), int(turns.max()), step) for step, turns in often.items()]
         return [

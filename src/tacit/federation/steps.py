@@ -240,14 +240,17 @@ class TurnWalk(Walk, frozen=True, kw_only=True, forbid_unknown_fields=True, tag=
         measures: How a gradient changes between "previous" and "w"; local trust.
         batch: Which units a difference is of.
         steps: Number of steps H, >= 2; H - 1 differences.
-        offset: Index of the silo that takes the first turn of this kind; the next ones follow.
+        offset: Index of the silo that takes the first turn of this kind.
+        stride: How many silos further each next turn of this kind is, >= 1: other kinds have those between.
     """
 
     offset: int = 0
+    stride: int = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_count("offset", self.offset, low=0)
+        check_count("stride", self.stride)
 
     @property
     def alone(self) -> bool:
@@ -279,12 +282,14 @@ class TurnWalk(Walk, frozen=True, kw_only=True, forbid_unknown_fields=True, tag=
 
     def turn(self, earlier: int, parties: int) -> int:
         """Return the silo whose turn it is, after that many rounds of this kind."""
-        return (self.offset + earlier) % parties
+        return (self.offset + earlier * self.stride) % parties
 
     def turns(self, rounds: int, parties: int) -> IntArray:
         """Return how many of the rounds of this kind are each silo's, shape (parties,)."""
-        whole, rest = divmod(rounds, parties)
-        return whole + ((np.arange(parties) - self.offset) % parties < rest)
+        whole, rest = divmod(rounds, parties)  # after so many turns they start over
+        silos = (self.offset % parties + self.stride % parties * np.arange(parties)) % parties
+        first = np.bincount(silos[:rest], minlength=parties)
+        return first if whole == 0 else first + whole * np.bincount(silos, minlength=parties)
 
     def event(self, sizes: Sequence[int], trust: TrustModel) -> Event:  # noqa: ARG002 - it adds its own noise
         """Return what one round costs a unit of the silo whose turn it is, at the worst of the sizes."""

@@ -21,7 +21,7 @@ from tacit.learning import (
     in_process,
     make_silos,
 )
-from tacit.learning.algorithms.ce_psgm import ce_psgm
+from tacit.learning.algorithms.walks import walk_along
 from tacit.learning.preparation import Prepared, prepare
 from tacit.learning.training import sums_of
 from tacit.ledger import Ledger
@@ -111,9 +111,9 @@ def test_a_random_output_is_any_point_before_a_step() -> None:
     for steps in range(rounds // 2 * H):
         ask = started(settings_with(whole, None))[1]
         points.append(
-            ce_psgm(
-                ask, np.zeros(D), rounds=rounds, local_steps=H, beta=0.3, step_size=1.2, lipschitz=1.0,
-                smoothness=0.25, local_smoothness=0.25, follow=lambda _r, _w: None, kept=steps,
+            walk_along(
+                ask, np.zeros(D), rounds=rounds, local_steps=H, weights=(1.0, 0.3, 0.3), step_size=1.2,
+                lipschitz=1.0, smoothness=0.25, local_smoothness=0.25, follow=lambda _r, _w: None, kept=steps,
             )
         )  # fmt: skip
     assert not points[0].any()  # w_(1, 1) is the start
@@ -160,8 +160,10 @@ def test_turns_are_counted_and_kept() -> None:
     for offset in (0, 1, 7):
         for rounds in (1, 2, 5, 9):
             shifted = msgspec.structs.replace(walk, offset=offset)
-            turns = np.bincount([shifted.turn(r, 4) for r in range(rounds)], minlength=4)
-            np.testing.assert_array_equal(shifted.turns(rounds, 4), turns)
+            for stride in (1, 2, 3, 4, 9):
+                wider = msgspec.structs.replace(shifted, stride=stride)
+                turns = np.bincount([wider.turn(r, 4) for r in range(rounds)], minlength=4)
+                np.testing.assert_array_equal(wider.turns(rounds, 4), turns)
 
 
 def test_a_silo_walks_in_its_own_turns_only() -> None:

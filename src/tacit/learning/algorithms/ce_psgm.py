@@ -6,22 +6,17 @@ manuscript of 2024), Algorithm 1, after Patel et al. (2022), CE-LSGD.
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
 from typing import ClassVar
 
-import numpy as np
-
-from tacit.errors import check_count, check_positive, check_probability
-from tacit.federation import Ask, Fixed, Full, Group, Poisson, TurnWalk
-from tacit.learning.algorithms.base import Follow, Kinds, Problem, check_optional
+from tacit.federation import Ask, Fixed, Group
+from tacit.learning.algorithms.base import Follow, Kinds, Problem
 from tacit.learning.algorithms.spider import picked
-from tacit.learning.algorithms.storm import StormMethod, estimate
+from tacit.learning.algorithms.storm import StormMethod
+from tacit.learning.algorithms.walks import LocalBatch, Walks, walk_along
 from tacit.learning.objective import Objective
 from tacit.numerics import Array, Regularizer
-from tacit.privacy import TrustModel
 
-__all__ = ["NoisyLocalStorm", "ce_psgm"]
+__all__ = ["NoisyLocalStorm"]
 
 
 class NoisyLocalStorm(StormMethod, frozen=True, kw_only=True, tag="ce-psgm"):
@@ -40,7 +35,7 @@ class NoisyLocalStorm(StormMethod, frozen=True, kw_only=True, tag="ce-psgm"):
     """
 
     local_steps: int = 5
-    local_batch: Full | Fixed | Poisson = Fixed(rate=0.1)
+    local_batch: LocalBatch = Fixed(rate=0.1)
     local_smoothness: float | None = None
     local_split: float = 0.5
     heterogeneity: float | None = None
@@ -50,11 +45,7 @@ class NoisyLocalStorm(StormMethod, frozen=True, kw_only=True, tag="ce-psgm"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_count("local_steps", self.local_steps, low=2)
-        check_optional(local_smoothness=self.local_smoothness)
-        check_probability("local_split", self.local_split, low_open=True, high_open=True)
-        if self.heterogeneity is not None:
-            check_positive("heterogeneity", self.heterogeneity)
+        self._walks.check()
 
     def why_no_regularizer(self, objective: Objective) -> str:  # noqa: ARG002 - of none
         """Return that silos take their steps without it."""
@@ -65,7 +56,7 @@ class NoisyLocalStorm(StormMethod, frozen=True, kw_only=True, tag="ce-psgm"):
         estimates = -(-rounds // 2)
         server, local = self._shares(problem, rounds)
         first, later = self._first(problem, server), self._later(problem, estimates, server)
-        walk, again = (self._walk(problem, local, offset) for offset in (0, 1))
+        walk, again = (self._walks.kind(problem, local, offset) for offset in (0, 1))
         whole, odd = divmod(rounds, 2)
         kinds: Kinds = ((first, 1), (walk, 1)) if whole else ((first, 1),)
         if whole > 1:
@@ -79,7 +70,7 @@ class NoisyLocalStorm(StormMethod, frozen=True, kw_only=True, tag="ce-psgm"):
     def check(self, problem: Problem, rounds: int) -> None:
         """Refuse unknown smoothness where a step size or a clip has to be made from it."""
         super().check(problem, rounds)
-        self._local_smoothness(problem)
+        self._walks.known_smoothness(problem)
 
     def run(
         self,
@@ -92,112 +83,45 @@ class NoisyLocalStorm(StormMethod, frozen=True, kw_only=True, tag="ce-psgm"):
         follow: Follow,
     ) -> Array:
         """Run on an `ask` and return the last point, or a public random one."""
-        estimates = -(-rounds // 2)
+        estimates, walks = -(-rounds // 2), self._walks
         # Of w_(r, 1), ..., w_(r, H) for all r, the points before each step.
-        points = rounds // 2 * self.local_steps + rounds % 2
-        kept = picked(self.output, points + 1, draw=self.draw)
-        return ce_psgm(
+        kept = picked(self.output, walks.points(rounds) + 1, draw=self.draw)
+        return walk_along(
             ask,
             w,
             rounds=rounds,
-            local_steps=self.local_steps,
-            beta=self._momentum(problem, estimates),
+            local_steps=walks.steps,
+            weights=[1.0] + [self._momentum(problem, estimates)] * (estimates - 1),
             step_size=self._step(problem, estimates),
             lipschitz=problem.radius,
             smoothness=self._smoothness(problem),
-            local_smoothness=self._local_smoothness(problem),
+            local_smoothness=walks.known_smoothness(problem),
             follow=follow,
             kept=None if kept is None else kept - 1,
         )
 
-    def _local_smoothness(self, problem: Problem) -> float:
-        """Return C3; local differences have no other clip, so somebody has to know it."""
-        given = self.smoothness if self.local_smoothness is None else self.local_smoothness
-        if given is not None:
-            return given
-        found = problem.record_smoothness
-        return found if math.isfinite(found) else problem.known_smoothness
+    @property
+    def _walks(self) -> Walks:
+        """What silos do; C3 is C1 where it is not given."""
+        return Walks(
+            steps=self.local_steps,
+            batch=self.local_batch,
+            smoothness=self.smoothness if self.local_smoothness is None else self.local_smoothness,
+            split=self.local_split,
+            heterogeneity=self.heterogeneity,
+        )
 
     def _step(self, problem: Problem, rounds: int) -> float:
         """Return the step size of local steps: H of them are no further than one that differences allow."""
         if self.step_size is not None:
             return self.step_size
-        longest, smoothness = super()._step(problem, rounds), self._local_smoothness(problem)
-        tau = 2 * smoothness if self.heterogeneity is None else self.heterogeneity
-        steps = [1 / (2 * smoothness), 1 / (2 * self.local_steps * tau)]
-        if longest < 1 / (2 * smoothness):
-            steps.append(longest / self.local_steps)
-        (mean,) = self._walk(problem, self._shares(problem, 2 * rounds)[1], 0).measures
-        spread = getattr(mean.estimator.noise, "noise_multiplier", 0.0)  # type: ignore[union-attr]
-        rows = self.local_batch.expected(min(problem.sizes))
-        if spread > 0:  # sigma C3 |w - previous| is the noise of a difference, a coordinate
-            sigma = 2 * spread / rows
-            steps.append(1 / (2 * math.sqrt(self.local_steps * problem.dim) * smoothness * sigma))
-        return min(steps)
+        walks = self._walks
+        longest, smoothness = super()._step(problem, rounds), walks.known_smoothness(problem)
+        found = walks.longest_step(problem, self._shares(problem, 2 * rounds)[1])
+        return min(found, longest / walks.steps) if longest < 1 / (2 * smoothness) else found
 
-    def _shares(self, problem: Problem, rounds: int) -> tuple[float, float]:
+    def _shares(self, problem: Problem, rounds: int) -> list[float]:
         """Return what a round of the estimate and one local difference may spend of the budget."""
-        n, walks = min(problem.sizes), rounds // 2
-        turns = -(-walks // problem.asked)
-        rates = [one.expected(n) / n for one in (self.batch, self.local_batch)]
-        server = (1 - self.local_split) / (-(-rounds // 2) * rates[0] ** 2)
-        local = self.local_split / (max(turns, 1) * (self.local_steps - 1) * rates[1] ** 2)
-        return server / max(server, local), local / max(server, local)
-
-    def _walk(self, problem: Problem, share: float, offset: int) -> TurnWalk:
-        """Return the round of a walk, whose noise is the silo's own under every trust."""
-        own = replace(problem, protection=replace(problem.protection, trust=TrustModel.LOCAL))
-        change = own.measure("difference", max_radius=2 * problem.radius, share=share)
-        return TurnWalk(measures=(change,), batch=self.local_batch, steps=self.local_steps, offset=offset)
-
-
-def ce_psgm(
-    ask: Ask,
-    w: Array,
-    *,
-    rounds: int,
-    local_steps: int,
-    beta: float,
-    step_size: float,
-    lipschitz: float,
-    smoothness: float,
-    local_smoothness: float,
-    follow: Follow,
-    kept: int | None = None,
-) -> Array:
-    """Run CE-PSGM (PSGM 2024, Algorithm 1).
-
-    Args:
-        ask: Returns what the STORM estimator asks for, and in every second round where a silo has walked to.
-        w: Start, shape (size,).
-        rounds: Rounds that are asked, estimates and walks.
-        local_steps: H.
-        beta: Momentum weight in [0, 1].
-        step_size: eta of a local step.
-        lipschitz: C2, where gradients are clipped.
-        smoothness: C1, for the clip of the server's differences.
-        local_smoothness: C3, for that of local ones.
-        follow: Called after each round.
-        kept: Return the point after that many steps of silos, from 0 on, and ask no more; None is all.
-
-    Returns:
-        A point, shape (size,).
-    """
-    v, previous, left = w, w, math.inf if kept is None else kept
-    for r in range(0, rounds, 2):
-        if left == 0:
-            return w
-        weight = 1.0 if r == 0 else beta
-        v = estimate(ask, r, w, previous, v, beta=weight, lipschitz=lipschitz, smoothness=smoothness)
-        follow(r, w)
-        previous = w
-        if r + 1 == rounds:
-            return w - step_size * v
-        facts = {"step_size": step_size, "smoothness": local_smoothness, "clip": lipschitz}
-        numbers = {name: np.asarray(value) for name, value in facts.items()}
-        taken = int(min(local_steps, left))
-        at = {"w": w, "v": v, **numbers, "taken": np.asarray(float(taken))}
-        (w,) = ask(r + 1, at, (2 * lipschitz,))
-        left -= taken
-        follow(r + 1, w)
-    return w
+        n, estimates = min(problem.sizes), -(-rounds // 2)
+        rate = self.batch.expected(n) / n
+        return self._walks.shares(problem, rounds // 2, [1 / estimates], rate=rate)
