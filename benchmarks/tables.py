@@ -100,7 +100,7 @@ def _predict(smoke: bool) -> dict[str, float]:
     rows, repeats = (1000, 1) if smoke else (100_000, 3)
     rng = np.random.default_rng(0)
     model = TrainedModel(
-        linear=LinearModel(
+        fitted=LinearModel(
             features=FeatureMap(lower=-np.ones(COLUMNS), upper=np.ones(COLUMNS), unit_rows=True),
             w=rng.normal(size=COLUMNS + 1),
             classes=np.array([0, 1]),

@@ -140,7 +140,7 @@ def run(line: str) -> dict[str, Any]:
     found |= {path.stem: tomllib.loads(path.read_text()) for path in made.glob("plan*.toml")}
     for path in made.glob("model*.json"):
         model = load_model(path)
-        found[path.stem] = {model.trust: digest(model.linear.w)}
+        found[path.stem] = {model.trust: digest(model.fitted.w)}
     return found
 
 
