@@ -162,8 +162,9 @@ def check_factors(network: HookedModule, records: Any, slopes_of: Callable[[Any]
         Numbers that one record takes, about.
     """
     autocast, network.autocast = network.autocast, False
-    _, calls = network.called(records.clone())
-    n = len(records)
+    given, n = records.clone(), len(records)
+    _, calls = network.called(given)
+    network.rewrites = not torch.equal(given, records)
     odd = [layer for layer, inputs, _ in calls if inputs.ndim < 2 or len(inputs) != n]
     network.unknow(odd)
     slopes = slopes_of(network.predictions(records.clone()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -74,7 +74,7 @@ class HookedModule:
         self._pairs: dict[str, str] = {}
         self._held: Any = None
         self._sums: Any = None
-        self._untouched = False
+        self._untouched, self.rewrites = False, False
         for layer in module.modules():
             if _known(layer):
                 own = {self._names[id(p)] for p in layer.parameters(recurse=False) if id(p) in self._names}
@@ -122,11 +122,16 @@ class HookedModule:
             one.data = flat[self.places[name]].view(one.shape)
         return flat
 
-    def alike(self) -> Any:
-        """Return a context in which an accelerator rounds a product in the same way each time."""
-        if self.device.type != "cuda":
-            return contextlib.nullcontext()
-        return torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=False)
+    @contextlib.contextmanager
+    def alike(self) -> Iterator[None]:
+        """Compute as the module alone says: no autocast of a caller's, and each product rounded as before."""
+        flags: Any = contextlib.nullcontext()
+        if self.device.type == "cuda":
+            flags = torch.backends.cudnn.flags(
+                enabled=True, benchmark=False, deterministic=True, allow_tf32=False
+            )
+        with flags, torch.autocast(self.device.type, enabled=False):
+            yield
 
     def records(self, X: Array) -> Any:
         """Return records as the module takes them, shape (n, *shape), in memory that the next ones take."""
@@ -139,10 +144,15 @@ class HookedModule:
         # Pooling is several times as fast so, and patches are copied in longer runs.
         return found.contiguous(memory_format=torch.channels_last) if self._last else found
 
-    def measured(self, parts: Mapping[str, Any], norms: Array) -> None:
-        """Tell first layers, which get records as they are, how long these are, shape (n,)."""
-        if not self._untouched:  # a module may change its input in place
+    def measured(self, parts: Mapping[str, Any], X: Array, norms: Array) -> None:
+        """Tell first layers, which get records as they are, how long these are, shape (n,).
+
+        A module may change its input in place. Where PyTorch did not see it, and it did not do so to records
+        that were tried, a record that is changed has no length, and counts as zero.
+        """
+        if self.rewrites or not self._untouched:
             return
+        lengths = np.where((self._held.numpy() == X).all(axis=1), norms, np.nan)
         for part in parts.values():
             if (
                 isinstance(part, Product)
@@ -150,7 +160,7 @@ class HookedModule:
                 and part.right.data_ptr() == self._held.data_ptr()
                 and part.right.numel() == self._held.numel()
             ):
-                part.lengths = tensor_of(norms, torch.float64, self.device)
+                part.lengths = tensor_of(lengths, torch.float64, self.device)
 
     def zeros(self, silos: int, *, exact: bool) -> Any:
         """Return zeros for sums, shape (silos, size): fresh ones in float64, or those of the last call."""

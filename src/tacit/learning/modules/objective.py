@@ -90,15 +90,17 @@ class ModuleObjective:
         )
         self._wanted = min(_CHUNK, max(1, _NUMBERS // max(numbers, 1))) if chunk is None else chunk
         self._start = self._network.flat()
-        self._chunks: dict[int, int] = {}
+        self._chunks: dict[tuple[int, bool], int] = {}
 
     @property
     def chunk(self) -> int:
         """Records that go through the module at once."""
-        threads = self._torch.get_num_threads()
-        if threads not in self._chunks:
-            self._chunks[threads] = self._wanted if self._alike(self._wanted) else 1
-        return self._chunks[threads]
+        from tacit.learning.modules.parts import rounds_to_single
+
+        how = (self._torch.get_num_threads(), rounds_to_single())
+        if how not in self._chunks:
+            self._chunks[how] = self._wanted if self._alike(self._wanted) else 1
+        return self._chunks[how]
 
     def start(self) -> Array:
         """Return the parameters that the module came with, shape (size,)."""
@@ -230,7 +232,7 @@ class ModuleObjective:
                         self._network.load(self._point(w))
                     found.append(self._back(X, y, together=len(points) == 1))
                 if len(points) == 1 and self.tokens is None and X.dtype == self._floats:
-                    self._network.measured(found[0], _filled(records.norms[part], chunk))
+                    self._network.measured(found[0], X, _filled(records.norms[part], chunk))
                 yield part, found
 
     def _back(self, X: Array, y: Array, *, together: bool = False) -> dict[str, Any]:

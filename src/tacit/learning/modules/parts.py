@@ -24,6 +24,7 @@ __all__ = [
     "Product",
     "Scattered",
     "Segment",
+    "rounds_to_single",
     "squares",
     "times",
     "weighted",
@@ -86,7 +87,7 @@ def squares(values: Any) -> Any:
     """
     flat = values.flatten(1)
     n, size = flat.shape
-    if flat.dtype != torch.float32 or size % _BLOCK or size < _FEWEST:
+    if flat.dtype != torch.float32 or size % _BLOCK or size < _FEWEST or not rounds_to_single():
         return torch.linalg.vector_norm(flat.double(), dim=1) ** 2
     blocks = flat.reshape(-1, 1, _BLOCK)
     found = torch.bmm(blocks, blocks.transpose(1, 2)).view(n, -1).sum(1, dtype=torch.float64)
@@ -95,6 +96,14 @@ def squares(values: Any) -> Any:
     if bool(odd.any()):
         found[odd] = torch.linalg.vector_norm(flat[odd].double(), dim=1) ** 2
     return found
+
+
+def rounds_to_single() -> bool:
+    """Whether PyTorch multiplies matrices of single precision in it; a caller may ask for less."""
+    try:
+        return bool(torch.get_float32_matmul_precision() == "highest")
+    except RuntimeError:  # it is set for one kind of machine by itself
+        return False
 
 
 @dataclass
