@@ -28,6 +28,15 @@ from tacit.literature.mean_orders import (
     local_error_order,
 )
 from tacit.literature.noise_shares import paper_shares_slack
+from tacit.literature.nonconvex_rates import (
+    NONCONVEX_METHODS,
+    NonconvexProblem,
+    NonconvexRate,
+    nonconvex_momentum,
+    nonconvex_rate,
+    nonconvex_rate_table,
+    nonconvex_step_size,
+)
 from tacit.literature.personal import adaped_rdp_printed
 from tacit.literature.proximal import (
     SvrgNoise,
@@ -95,6 +104,7 @@ from tacit.literature.spider import (
 __all__ = [
     "BANDIT_ORDERS",
     "COMMUNICATION_ORDERS",
+    "NONCONVEX_METHODS",
     "SHUFFLED_ORDERS",
     "BanditOrder",
     "BinomialParameters",
@@ -102,6 +112,8 @@ __all__ = [
     "HardPrivateLaw",
     "HardStatisticalLaw",
     "HeavyTailRates",
+    "NonconvexProblem",
+    "NonconvexRate",
     "PaperParameters",
     "PaperProblem",
     "PaperTuning",
@@ -134,6 +146,10 @@ __all__ = [
     "minibatch_noise_std",
     "minibatch_parameters",
     "noise_at_rest",
+    "nonconvex_momentum",
+    "nonconvex_rate",
+    "nonconvex_rate_table",
+    "nonconvex_step_size",
     "one_pass_noise_std",
     "one_pass_parameters",
     "paper_epsilon",
