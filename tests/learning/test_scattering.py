@@ -50,7 +50,7 @@ def test_every_direction_has_its_own_channel() -> None:
     """A wave of the finest scale is largest in the channel of its angle, before spreads are divided out."""
     mapped = ScatteringFeatures(lower=np.zeros(1024), upper=np.ones(1024), shape=(32, 32))
     for k in range(8):
-        finest = mapped._scattered(waves(k * math.pi / 8))[0, 1:9].mean(axis=(1, 2))
+        finest = mapped._scattered(waves(k * math.pi / 8).reshape(1, 32, 32))[0, 1:9].mean(axis=(1, 2))
         assert finest.argmax() == k
 
 

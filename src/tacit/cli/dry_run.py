@@ -47,6 +47,8 @@ def show_preview(job: Job, ledgers: Ledgers | None, *, json: bool) -> None:
     silos = "1 silo" if len(names) == 1 else f"{len(names)} silos"
     print_text(f"{job.config.source}: {silos}{size}; {job.data.X.shape[1]} features{scaled}")
     print_text(f"loss: {job.loss.words}")
+    if job.config.model != "linear":
+        print_text(f"model: {job.config.model}, {job.terms.task.objective.size:,} parameters")
     if job.config.moment is not None:
         print_text(f"moment of gradients: {job.config.moment}; numbers are as they stand, without bounds")
     if added:

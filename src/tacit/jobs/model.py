@@ -250,7 +250,7 @@ class TrainedModel:
                 privacy=form.privacy,
             )
         except ParameterError as error:
-            raise DataError(f"{source} is not a model of tacit: {error}") from error
+            raise DataError(f"{source} is not a model of tacit that can be used: {error}") from error
 
     def save(self, path: Path) -> None:
         """Write the model to a file."""

@@ -130,8 +130,8 @@ class ModelForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             return LinearModel(features=raw, w=w, loss=self.loss, link=self.link)
         if self.model.code and self.model.code not in modules:
             raise ParameterError(
-                f"it is of the module {self.model.code!r}, whose code would be run: if you trust it, name it "
-                "as one of modules, or with --module"
+                f"model is of the module {self.model.code!r}, whose code would be run: if you trust it, name "
+                f"it as one of modules, or with --module {self.model.code}"
             )
         bounded = FeatureMap(
             lower=np.array(self.lower, dtype=np.float64),

@@ -51,8 +51,12 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             raise ParameterError(f"model {self.kind!r} must have what is its own, and nothing else.")
 
     @classmethod
-    def of(cls, text: str) -> Self:
+    def of(cls, text: str, *, argument: str = "model") -> Self:
         """Read a name.
+
+        Args:
+            text: As in `MODELS`.
+            argument: What it was given as, for the message.
 
         Raises:
             ParameterError: It names no model.
@@ -70,7 +74,7 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         named = [*kind.split("."), rest]
         if kind not in ("linear", "scattering", "mlp", "cnn") and rest and all(map(str.isidentifier, named)):
             return cls(kind="module", code=text)
-        raise ParameterError(f"model must look like one of {', '.join(MODELS)}, got {shown(text)}.")
+        raise ParameterError(f"{argument} must look like one of {', '.join(MODELS)}, got {shown(text)}.")
 
     def __str__(self) -> str:
         if self.kind == "mlp":

@@ -45,8 +45,10 @@ class _Neural(Federated):
         if self.module is None:
             given = self.hidden if isinstance(self.hidden, Sequence | np.ndarray) else (self.hidden,)
             hidden = tuple(check_count("hidden", units) for units in given)
+            if not hidden:
+                raise ParameterError("hidden must be units of one hidden layer or more, got none.")
             return Architecture(kind="mlp", hidden=hidden, activation=self.activation)
-        named = Architecture.of(self.module)
+        named = Architecture.of(self.module, argument="module")
         if named.kind == "linear":
             raise ParameterError(
                 "module must name a network, got 'linear': that is FederatedLogisticRegression, or "

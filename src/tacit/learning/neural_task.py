@@ -80,9 +80,9 @@ class OutputShape(NamedTuple):
     def of(
         cls,
         *,
-        classes: Array | None,
-        target: tuple[float, float] | None,
-        loss: LossChoice | None,
+        classes: Array | None = None,
+        target: tuple[float, float] | None = None,
+        loss: LossChoice | None = None,
         sample: PublicSample | None = None,  # noqa: ARG003 - so that facts of a task are one
     ) -> Self:
         """Return what is predicted of these labels; arguments as of `NeuralTask`.

@@ -240,5 +240,6 @@ def image_shape(pixels: int) -> tuple[int, ...]:
         if colours * side * side == pixels and side >= 4:
             return (side, side) if colours == 1 else (colours, side, side)
     raise ParameterError(
-        f"a model of images needs square ones, grey or of three colours, got {pixels} features."
+        "model 'cnn' or 'scattering' must have pixels of square ones as features, grey or of three colours, "
+        f"4 x 4 or more, got {pixels} features; 'mlp:64' takes any."
     )

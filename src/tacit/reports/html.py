@@ -93,6 +93,8 @@ def render(result: JobResult, *, run: str, created: datetime) -> str:
         created=f"{created.day} {created:%B %Y, %H:%M} UTC",
         version=version("tacit"),
         data_name=result.job.title,
+        model=main.model.model,
+        parameters=_count(main.model.fitted.w.size),
         public=result.facts.public,
         main=main,
         private=private,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import math
+import pickle
 import sys
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +24,8 @@ from tacit.learning import (
     Multinomial,
     NetworkObjective,
     NoisyMinibatchSGD,
+    PrivateNeuralClassifier,
+    PrivateNeuralRegressor,
     RecordDifference,
     RecordGradient,
     Records,
@@ -36,6 +41,8 @@ from tacit.numerics import Array, clip_rows
 from tacit.privacy import PrivacyBudget, TrustModel
 
 torch = pytest.importorskip("torch")
+from tacit.learning.modules.architectures import imported  # noqa: E402 - needs torch
+
 nn = torch.nn
 functional = nn.functional
 CROSS_ENTROPY = partial(functional.cross_entropy, reduction="none")
@@ -449,6 +456,11 @@ class Averages(nn.Module):  # type: ignore[misc, name-defined]
         return x - x.mean(0, keepdim=True)
 
 
+class Looks(nn.Module):  # type: ignore[misc, name-defined]
+    def forward(self, x: Any) -> Any:
+        return x if x[0, 0] > 0 else -x
+
+
 class Draws(nn.Module):  # type: ignore[misc, name-defined]
     def forward(self, x: Any) -> Any:
         return x + torch.rand_like(x)
@@ -459,6 +471,8 @@ class Draws(nn.Module):  # type: ignore[misc, name-defined]
     [
         (lambda: nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)), {}, r"layer '1' \(BatchNorm1d\)"),
         (lambda: nn.Sequential(nn.Linear(3, 3), Averages()), {}, r"layer '1' \(Averages\) mixes"),
+        (lambda: nn.Sequential(nn.Linear(3, 3), Looks()), {}, r"\(Looks\) mixes"),
+        (lambda: nn.LSTM(3, 3), {"shape": (5, 3)}, "wrap it in a module that returns one tensor"),
         (lambda: nn.Sequential(nn.Linear(3, 3), Draws()), {}, "it draws random numbers"),
         (lambda: nn.Sequential(nn.Linear(3, 3), nn.Flatten(0)), {}, "one row per record"),
         (nn.ReLU, {"shape": (3,)}, "must have parameters that need a gradient"),
@@ -468,6 +482,8 @@ class Draws(nn.Module):  # type: ignore[misc, name-defined]
         (lambda: nn.Linear(3, 3), {"device": "cuda:77"}, "device must be one of"),
         (lambda: nn.Linear(3, 3), {"device": "warp"}, "device must be one of"),
         (lambda: nn.Linear(3, 3), {"shape": (4,)}, r"does not run on records of shape \(4,\)"),
+        (lambda: nn.Linear(3, 3), {"shape": 3}, "shape must be whole numbers, such as"),
+        (lambda: nn.Embedding(3, 3), {"shape": (1,)}, "give tokens="),
         (lambda: nn.Linear(3, 3), {"shape": (0,)}, "shape must be a whole number >= 1"),
         (lambda: nn.Linear(3, 3), {"chunk": 0}, "chunk must be a whole number >= 1"),
         (lambda: nn.Linear(3, 3), {"tokens": 0}, "tokens must be a whole number >= 1"),
@@ -487,8 +503,12 @@ def test_modules_that_are_no_objective_are_refused(
     ("loss", "outputs", "message"),
     [
         (functional.cross_entropy, 3, "reduction='none'"),
-        (lambda p, y: CROSS_ENTROPY(p - p.mean(), y), 3, "loss mixes records"),
+        (lambda p, y: CROSS_ENTROPY(p * p.mean(), y), 3, "loss mixes records"),
         (lambda p, y: p.nothing, 3, "loss does not run on predictions"),
+        (functional.binary_cross_entropy_with_logits, 1, r"end the module in torch.nn.Flatten\(0\)"),
+        (nn.CrossEntropyLoss, 3, "loss must be a loss of tacit"),
+        (Multinomial, 3, "loss must be a loss of tacit"),
+        ("logistic", 1, "loss must be a loss of tacit"),
         (Logistic(), 3, r"\(n,\) or \(n, 1\) for the loss Logistic"),
         (Squared(), 2, r"\(n,\) or \(n, 1\) for the loss Squared"),
         (Multinomial(), 1, "2 or more for the loss Multinomial"),
@@ -498,6 +518,51 @@ def test_modules_that_are_no_objective_are_refused(
 def test_losses_that_do_not_fit_are_refused(loss: Any, outputs: int, message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         torch_objective(nn.Linear(3, outputs), loss)
+
+
+def test_estimators_take_modules_of_ones_own_and_are_copied() -> None:
+    X = np.random.default_rng(11).uniform(-1, 1, (60, 4))
+    own = partial(PrivateNeuralClassifier, trust="none", bounds=(-1, 1), rounds=2, random_state=0)
+    module = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 1))
+    model = own(module=module, classes=[False, True]).fit(X, X[:, 0] > 0)
+    again = pickle.loads(pickle.dumps(model))  # noqa: S301 - our own
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert own(module=lambda: nn.Linear(4, 3)).fit(X, np.arange(60) % 3).model_.w.size == 15
+    number = PrivateNeuralRegressor(trust="none", bounds=(-1, 1), module=module, rounds=2, random_state=0)
+    assert number.fit(X, X[:, 0]).predict(X).shape == (60,)
+    for changes, message in (
+        ({"module": nn.Linear(4, 2)}, "for the loss Logistic, got"),
+        ({"module": nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3))}, r"the layer '1' \(BatchNorm1d\)"),
+        ({"module": nn.Linear(5, 1)}, r"does not run on records of shape \(4,\)"),
+        ({"module": module, "shape": (5,)}, r"of the 4 features of a record, got \(5,\)"),
+        ({"module": nn.Linear}, "module must be made without arguments: TypeError"),
+        ({"module": "resnet"}, "module must look like one of"),
+        ({"hidden": ()}, "hidden must be units"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            own(classes=[False, True], **changes).fit(X, X[:, 0] > 0)
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("raise RuntimeError('top\\nlevel')", "does not load: RuntimeError: top level."),
+        ("raise SystemExit(3)", "does not load: SystemExit: 3."),
+        ("def (:", "does not load: SyntaxError: "),
+        ("def Net(): raise ValueError('no\\nweights')", "without arguments: ValueError: no weights."),
+    ],
+)
+def test_code_that_raises_is_named_in_one_line(
+    code: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "raising_networks.py").write_text(code)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "raising_networks", raising=False)
+    importlib.invalidate_caches()
+    with pytest.raises(ParameterError) as found:
+        imported("raising_networks:Net", seed=0)
+    assert message in str(found.value)
+    assert "\n" not in str(found.value)
 
 
 def test_losses_of_numbers_and_of_classes() -> None:

@@ -164,6 +164,8 @@ def test_a_state_is_of_its_run() -> None:
     seeded.load_state_dict(state)
     with pytest.raises(ParameterError, match="state must be of the run"):
         private(run="other").load_state_dict(state)
+    with pytest.raises(ParameterError, match="state must be of the `state_dict`"):
+        seeded.load_state_dict({"model": {}})
     secret = private(random_state=None)
     with pytest.raises(ParameterError, match="ledger must be given to go on with a run"):
         secret.load_state_dict(secret.state_dict())

@@ -13,10 +13,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from tacit.errors import ParameterError, TacitError, check_choice
+from tacit.errors import ParameterError, check_choice
 from tacit.learning.losses import Loss
 from tacit.learning.model import FeatureMap
-from tacit.learning.modules.objective import ModuleObjective
+from tacit.learning.modules.checks import check_module
+from tacit.learning.modules.objective import ModuleObjective, read_shape
 from tacit.learning.neural_task import LongFeatures, NeuralTask, OutputShape
 
 __all__ = ["OnRows", "convolutional", "imported", "on_rows", "perceptron", "task_of"]
@@ -40,11 +41,11 @@ class OnRows(nn.Module):  # type: ignore[misc]
 
     def __init__(self, module: nn.Module, shape: Sequence[int]) -> None:
         super().__init__()
-        self.module, self.shape = module, tuple(shape)
+        self.module, self.record_shape = module, tuple(shape)
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
         """Return what the module says of rows, shape (n, size + 1)."""
-        return self.module(rows[:, :-1].reshape(-1, *self.shape))
+        return self.module(rows[:, :-1].reshape(-1, *self.record_shape))
 
 
 def perceptron(sizes: Sequence[int], activation: str, *, seed: int) -> nn.Module:
@@ -110,6 +111,8 @@ def imported(code: str, *, seed: int) -> nn.Module:
         make = getattr(importlib.import_module(where), name)
     except (ImportError, AttributeError) as error:
         raise ParameterError(f"model must name code that is there, got {code!r}: {error}.") from error
+    except (Exception, SystemExit) as error:
+        raise ParameterError(f"model {code!r} does not load: {_said(error)}.") from error
     finally:
         sys.path[:] = path
     return _made(make, seed, name=code)
@@ -131,10 +134,12 @@ def on_rows(
         ParameterError: The shape is of another number of features, or the module is none of `torch_objective`
             or says another number of scores.
     """
+    check_module(module)
     given = getattr(module, "input_shape", (features - 1,)) if shape is None else shape
+    given = read_shape(given)
     if math.prod(given) != features - 1:
         raise ParameterError(
-            f"shape must be of the {features - 1} features of a record, got {tuple(given)}: give it, or say "
+            f"shape must be of the {features - 1} features of a record, got {given}: give it, or say "
             "`input_shape` in the module."
         )
     found = ModuleObjective(OnRows(module, given), loss, shape=(features,))
@@ -174,11 +179,16 @@ def _made(make: Any, seed: int, *, name: str) -> nn.Module:
     with _seeded(seed):
         try:
             found = make()
-        except TypeError as error:
-            raise TacitError(f"{name} must be made without arguments: {error}.") from error
+        except (Exception, SystemExit) as error:
+            raise ParameterError(f"{name} must be made without arguments: {_said(error)}.") from error
     if not isinstance(found, nn.Module):
         raise ParameterError(f"{name} must make a torch.nn.Module, got {type(found).__name__}.")
     return found
+
+
+def _said(error: BaseException) -> str:
+    """Return what the code of a person raises, in one line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split()):.200}"
 
 
 @contextmanager

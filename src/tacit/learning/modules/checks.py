@@ -101,7 +101,8 @@ def check_rows(network: HookedModule, records: Any) -> Any:
         again = network.predictions(records.clone())
     except Exception as error:
         raise ParameterError(
-            f"module does not run on records of shape {network.shape}: {type(error).__name__}: {error!s:.200}"
+            f"module does not run on records of shape {_record_shape(network)}: {type(error).__name__}: "
+            f"{error!s:.200}{_whole_numbers(network)}"
         ) from error
     if first.ndim == 0 or len(first) != len(records):
         raise ParameterError(
@@ -111,7 +112,7 @@ def check_rows(network: HookedModule, records: Any) -> Any:
         raise ParameterError(
             "module must say the same of the same records each time: it draws random numbers."
         )
-    for k, other in ((0, 50.0), (len(records) - 1, -3.0)):
+    for k, other in ((0, 50.0), (0, -50.0), (len(records) - 1, -3.0)):
         moved = records.clone()
         moved[k] = records[(k + 1) % len(records)] if network.tokens else other * records[k] + 1
         kept = [i for i in range(len(records)) if i != k]
@@ -124,6 +125,18 @@ def check_rows(network: HookedModule, records: Any) -> Any:
     if few.shape[1:] != first.shape[1:] or not torch.allclose(few, first[:2], rtol=1e-3, atol=1e-4):
         raise ParameterError("module must say the same of a record whatever the number of records.")
     return first
+
+
+def _record_shape(network: HookedModule) -> tuple[int, ...]:
+    """Return the shape of a record as the module of a person takes it."""
+    return getattr(network.module, "record_shape", network.shape)
+
+
+def _whole_numbers(network: HookedModule) -> str:
+    """Return what is missing where a module looks up records that are numbers."""
+    looks_up = any(isinstance(layer, nn.Embedding | nn.EmbeddingBag) for layer in network.module.modules())
+    missing = looks_up and not network.tokens
+    return "; records of an embedding are whole numbers: give tokens=" if missing else ""
 
 
 def _where_mixed(network: HookedModule, records: Any, moved: Any, kept: list[int]) -> str:

@@ -180,7 +180,12 @@ class HookedModule:
     def predictions(self, records: Any) -> Any:
         """Return what the module says, in the dtype of its parameters."""
         with torch.no_grad(), self._context():
-            return self.module(records).to(self.dtype)
+            said = self.module(records)
+        if not isinstance(said, torch.Tensor):
+            raise TypeError(
+                f"it returns a {type(said).__name__}; wrap it in a module that returns one tensor"
+            )
+        return said.to(self.dtype)
 
     def copy(self) -> Any:
         """Return a module with the parameters of this one, without its hooks."""

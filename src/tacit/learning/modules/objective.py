@@ -6,11 +6,12 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from tacit.errors import ParameterError, TacitError, check_count, install_extra
+from tacit.errors import ParameterError, TacitError, check_count, install_extra, shown
 from tacit.learning.losses import Loss
 from tacit.learning.objective import Records, clip_slopes
 from tacit.numerics import Array
@@ -76,6 +77,7 @@ class ModuleObjective:
         if chunk is not None:
             check_count("chunk", chunk)
         self.shape, self.tokens, self.loss = _shape(module, shape), tokens, loss
+        self._options: dict[str, Any] = {"device": device, "chunk": chunk, "autocast": autocast}
         self.features = math.prod(self.shape)
         self._network = HookedModule(
             deepcopy(module).to(where), shape=self.shape, tokens=tokens is not None, autocast=autocast
@@ -91,6 +93,11 @@ class ModuleObjective:
         self._wanted = min(_CHUNK, max(1, _NUMBERS // max(numbers, 1))) if chunk is None else chunk
         self._start = self._network.flat()
         self._chunks: dict[tuple[int, bool], int] = {}
+
+    def __reduce__(self) -> Any:
+        """Say how a copy is made: of the module, since what watches its layers is of this process."""
+        make = partial(ModuleObjective, shape=self.shape, tokens=self.tokens, **self._options)
+        return make, (self.module(self._start), self.loss)
 
     @property
     def chunk(self) -> int:
@@ -370,7 +377,7 @@ def _torch() -> Any:
 def _shape(module: Any, shape: Sequence[int] | None) -> tuple[int, ...]:
     """Return the shape of a record."""
     if shape is not None:
-        return tuple(check_count("shape", one) for one in shape)
+        return read_shape(shape)
     first = next(
         (one for one in module.modules() if next(one.parameters(recurse=False), None) is not None), None
     )
@@ -379,6 +386,17 @@ def _shape(module: Any, shape: Sequence[int] | None) -> tuple[int, ...]:
             "shape must be given, the shape of one record, unless the first layer is linear."
         )
     return (int(first.in_features),)  # type: ignore[union-attr]
+
+
+def read_shape(shape: Any) -> tuple[int, ...]:
+    """Return the shape of a record, or refuse what is none.
+
+    Raises:
+        ParameterError: It is no sequence of whole numbers.
+    """
+    if not isinstance(shape, Sequence | np.ndarray) or isinstance(shape, str):
+        raise ParameterError(f"shape must be whole numbers, such as (1, 28, 28), got {shown(shape)}.")
+    return tuple(check_count("shape", one) for one in shape)
 
 
 def _joined(silos: Sequence[Records]) -> Records:

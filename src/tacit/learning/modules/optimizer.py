@@ -118,9 +118,9 @@ class PrivateOptimizer:
         random_state: int | None = None,
     ) -> None:
         rows, labels = _numbers("X", X), _numbers("y", y)
-        if rows.ndim < 2 or labels.shape != (len(rows),):
+        if rows.ndim < 2 or not rows.size or labels.shape != (len(rows),):
             raise ParameterError(
-                f"X must have shape (n, ...) and y (n,), got {rows.shape} and {labels.shape}."
+                f"X must have shape (n, ...) and y (n,), n >= 1, got {rows.shape} and {labels.shape}."
             )
         self.steps, self.taken = check_count("steps", steps), 0
         self._objective = ModuleObjective(
@@ -234,6 +234,8 @@ class PrivateOptimizer:
                 "ledger must be given to go on with a run: without one, nobody knows which answers have been "
                 "given since the state was saved."
             )
+        if not {"run", "taken", "steps", "parameters", "optimizer"} <= {*state}:
+            raise ParameterError("state must be of the `state_dict` of a PrivateOptimizer.")
         if (state["run"], state["steps"]) != (self.run, self.steps):
             raise ParameterError(
                 f"state must be of the run {self.run!r} of {self.steps} steps, got {state['run']!r} of "

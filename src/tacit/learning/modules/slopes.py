@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tacit.errors import ParameterError
+from tacit.errors import ParameterError, shown
 from tacit.learning.losses import Loss, Multinomial
 from tacit.learning.modules.network import tensor_of
 from tacit.numerics import Array
@@ -31,6 +31,11 @@ class LossSlopes:
         self.single = predictions.ndim == 1 or (predictions.ndim == 2 and predictions.shape[1] == 1)
         self.outputs = 1 if predictions.ndim == 1 else int(predictions.shape[1])
         self.own = hasattr(loss, "slope")
+        if isinstance(loss, type) or not (self.own or callable(loss)):
+            raise ParameterError(
+                "loss must be a loss of tacit, as Logistic(), or what takes predictions and labels, as "
+                f"functools.partial(binary_cross_entropy_with_logits, reduction='none'); got {shown(loss)}."
+            )
         self._loss: Any = loss
         self._dtype = predictions.dtype
         if self.own:
@@ -98,6 +103,11 @@ class LossSlopes:
     def _dtype_of_labels(self, predictions: Any) -> Any:
         """Return the dtype of labels that a loss of PyTorch takes: that of predictions, or int64."""
         n, errors = len(predictions), []
+        column = (
+            "; labels have shape (n,): end the module in torch.nn.Flatten(0), so that predictions have it too"
+            if predictions.ndim == 2 and predictions.shape[1] == 1
+            else ""
+        )
         for dtype in (predictions.dtype, torch.int64):
             y = torch.zeros(n, dtype=dtype, device=predictions.device)
             try:
@@ -107,8 +117,8 @@ class LossSlopes:
                 continue
             if tuple(found.shape) != (n,):
                 raise ParameterError(
-                    f"loss must return one number per record, shape ({n},), got {tuple(found.shape)}: one "
-                    "that averages or adds up takes reduction='none'."
+                    f"loss must return one number per record, shape ({n},), got {tuple(found.shape)}: "
+                    f"one that averages or adds up takes reduction='none'{column}."
                 )
             moved = predictions.clone()
             moved[0] = 3 * moved[0] + 1
@@ -116,5 +126,5 @@ class LossSlopes:
                 raise ParameterError("loss mixes records: another prediction changes the loss of one.")
             return dtype
         raise ParameterError(
-            f"loss does not run on predictions of shape {tuple(predictions.shape)}: {errors[0]}"
+            f"loss does not run on predictions of shape {tuple(predictions.shape)}: {errors[0]}{column}"
         )
