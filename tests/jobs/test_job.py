@@ -443,3 +443,12 @@ def test_progress_knows_the_number_of_rounds_even_where_it_was_chosen() -> None:
     result = Job(job).run(progress=lambda trust, done, total: seen.append((trust, done, total)))
     rounds = result.results[0].trained.rounds
     assert seen == [("central", k + 1, rounds) for k in range(rounds)]
+
+
+def test_silos_that_train_a_network_alone_start_where_the_common_one_does() -> None:
+    """From weights of 0, where the gradient of all but the last constant is 0, they would know one class."""
+    config = JobConfig(trust="none", algorithm="adaped", model="mlp:6", rounds=3, seed=0)
+    personal = Job(config).run().results[0].personal
+    assert personal is not None
+    assert personal.alone > 0.75
+    assert personal.score > 0.75

@@ -79,6 +79,11 @@ class InProcess(SiloFederation):
         """Public number of units of each party."""
         return [party.size for party in self._parties]
 
+    @property
+    def names(self) -> list[str]:
+        """Name of each party."""
+        return [party.name for party in self._parties]
+
     def open(
         self,
         plan: Plan,

@@ -12,6 +12,7 @@ from tacit.jobs.held_out import HeldOut, SiloScore
 from tacit.jobs.scores import Scores, score_model
 from tacit.jobs.terms import JobTerms
 from tacit.learning.algorithms import Algorithm
+from tacit.learning.algorithms.party_level import PartyMethod
 from tacit.learning.objective import Grouped, Records
 from tacit.learning.personal.party_rounds import DescentFacts, descend
 from tacit.learning.preparation import Prepared
@@ -61,11 +62,12 @@ def score_personal(
         rows: Held-out records, as `JobTerms.rows` returns them.
         held_out: The truth.
     """
-    if not models or held_out.silos is None:
+    if not models or held_out.silos is None or not isinstance(algorithm, PartyMethod):
         return None
-    steps = prepared.rounds * int(getattr(algorithm, "local_steps", 1))
-    step = getattr(algorithm, "step_size", None) or 1 / prepared.problem.known_smoothness
-    facts, start = DescentFacts(steps=steps, step_size=step), np.zeros(terms.task.objective.size)
+    steps, step = prepared.rounds * algorithm.local_steps, algorithm.local_step(prepared.problem)
+    facts, start = DescentFacts(steps=steps, step_size=step), terms.task.start
+    if start is None:
+        start = np.zeros(terms.task.objective.size)
     records = [party.records if isinstance(party, Grouped) else party for party in parties]
     alone = [descend(terms.task.objective, one, start, facts) for one in records]
     mine, own = (_accuracies(terms, each, rows, held_out) for each in (models, alone))

@@ -78,6 +78,7 @@ from tacit.learning.personal import (
     Prior,
     adaped_event,
 )
+from tacit.learning.personal_classifier import PersonalClassifier
 from tacit.learning.prediction import Prediction, predict
 from tacit.learning.public import PublicSample
 from tacit.learning.public_objective import PublicObjective
@@ -156,6 +157,7 @@ __all__ = [
     "PanPrivateStream",
     "PartitionSilos",
     "PerPerson",
+    "PersonalClassifier",
     "PersonalFit",
     "PersonalizedMAP",
     "PhasedAcceleratedSGD",

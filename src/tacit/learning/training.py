@@ -69,6 +69,7 @@ class Trained:
             it was public.
         personal: Parameters of each party's own model, where an algorithm makes such and one process has all
             parties: no guarantee covers them, and they are for their parties alone.
+        parties: Name of each party of `personal`.
     """
 
     algorithm: str
@@ -83,6 +84,7 @@ class Trained:
     trained_with: int = 0
     clip: float | None = None
     personal: tuple[Array, ...] = ()
+    parties: tuple[str, ...] = ()
 
     @property
     def guarantee(self) -> Guarantee:
@@ -352,6 +354,7 @@ def train(
         prox=settings.regularizer,
         follow=follow or (lambda _r, _w: None),
     )
+    personal = _personal(federation, settings.algorithm, w)
     return Trained(
         algorithm=algorithm_name(settings.algorithm),
         algorithm_reason=settings.reason,
@@ -364,16 +367,17 @@ def train(
         traffic=ask.traffic,
         trained_with=settings.trained_with,
         clip=clip,
-        personal=_personal(federation, settings.algorithm, w),
+        personal=tuple(personal),
+        parties=tuple(federation.names) if personal and isinstance(federation, InProcess) else (),
     )
 
 
-def _personal(federation: Federation, algorithm: Algorithm, common: Array) -> tuple[Array, ...]:
+def _personal(federation: Federation, algorithm: Algorithm, common: Array) -> list[Array]:
     """Return the models that parties of this process keep; the common one of who has not been asked yet."""
     kept = algorithm.personal if isinstance(algorithm, Method) else ""
     if not kept or not isinstance(federation, InProcess) or not federation.holds_silos:
-        return ()
-    return tuple(row[0, :-1] if row[0, -1] else common.copy() for row in federation.kept(kept))
+        return []
+    return [row[0, :-1] if row[0, -1] else common.copy() for row in federation.kept(kept)]
 
 
 def _participation(settings: Settings, prepared: Prepared) -> Participation | None:

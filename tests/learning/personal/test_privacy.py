@@ -216,7 +216,7 @@ def test_a_whole_run_stands_and_half_the_noise_is_caught(name: str) -> None:
         found = audit(
             run,
             (honest.plan.event([1] * D, TrustModel.AGGREGATE), LOOSE.delta),
-            runs=960,
+            runs=600,
             confidence=1 - FALSE_ALARM,
             rng=simulated(1, "audit"),
             attack="party",

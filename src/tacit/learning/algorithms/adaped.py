@@ -51,7 +51,7 @@ class AdaPeD(PartyMethod, frozen=True, kw_only=True, tag="adaped"):
         local_steps: tau: steps of a party in a round.
         batch: Who takes part: "full", or Poisson(rate): each party by a secret coin of its own, while all add
             noise in every round.
-        step_size: eta1 of personal models; None is 1 / (beta (1 + 1 / (2 least_psi))).
+        step_size: eta1 of personal models; None is 1 / (beta (1 + 1 / (2 least_psi))), and 0.3 for a network.
         model_step: eta2 of the common model; None is as `step_size`. 0 keeps it where it is.
         psi_step: eta3 of the spread. 0 keeps it where it is.
         psi: Where the spread starts: the larger, the less a personal model cares for the common one.
@@ -121,9 +121,9 @@ class AdaPeD(PartyMethod, frozen=True, kw_only=True, tag="adaped"):
 
     def _facts(self, problem: Problem, psi: float) -> AdaPeDFacts:
         """Return the public numbers of a round that starts at psi."""
-        step = self.step_size
-        if step is None:
-            step = 1 / (problem.known_smoothness * (1 + 1 / (2 * self.least_psi)))
+        step = self.local_step(problem)
+        if self.step_size is None and math.isfinite(problem.smoothness):
+            step /= 1 + 1 / (2 * self.least_psi)
         private = math.isfinite(problem.protection.epsilon)
         return AdaPeDFacts(
             steps=self.local_steps,

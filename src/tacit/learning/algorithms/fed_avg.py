@@ -24,7 +24,7 @@ class FedAvg(PartyMethod, frozen=True, kw_only=True, tag="fed-avg"):
         rounds: R; how often parties are asked.
         local_steps: tau: steps of a party in a round.
         batch: As in `AdaPeD`.
-        step_size: eta of those steps; None is 1 / beta.
+        step_size: eta of those steps; None is 1 / beta, and 0.3 for a network.
         scale: What the mean update is multiplied by, > 0.
     """
 
@@ -59,5 +59,4 @@ class FedAvg(PartyMethod, frozen=True, kw_only=True, tag="fed-avg"):
 
     def _facts(self, problem: Problem) -> DescentFacts:
         """Return the public numbers of a round."""
-        step = 1 / problem.known_smoothness if self.step_size is None else self.step_size
-        return DescentFacts(steps=self.local_steps, step_size=step)
+        return DescentFacts(steps=self.local_steps, step_size=self.local_step(problem))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar
 
 from tacit.errors import ParameterError, check_count
@@ -13,6 +14,9 @@ from tacit.privacy import Unit
 
 __all__ = ["PartyMethod"]
 
+_NETWORK_STEP = 0.3
+"""Length of steps of networks of features of about 1, which handwritten digits do well with."""
+
 
 class PartyMethod(Method, frozen=True, kw_only=True):
     """Rounds in which a whole party takes steps on its own, and one bounded row of it leaves.
@@ -22,7 +26,8 @@ class PartyMethod(Method, frozen=True, kw_only=True):
         local_steps: tau: steps of a party in a round.
         batch: Who takes part: "full", every party in every round; or Poisson(rate): each by a secret coin of
             its own, with noise of all in every round, so that nobody sees who does.
-        step_size: eta1 of those steps; None goes by the smoothness of the loss.
+        step_size: eta1 of those steps; None goes by the smoothness of the loss, and is 0.3 for a
+            network.
     """
 
     rounds: int | None = 20
@@ -42,6 +47,18 @@ class PartyMethod(Method, frozen=True, kw_only=True):
                 f"a party is one unit; got {self.batch!r}."
             )
         check_optional(step_size=self.step_size)
+
+    def local_step(self, problem: Problem) -> float:
+        """Return the length of a party's steps: the one given, or 1 / beta; 0.3 for a network.
+
+        Raises:
+            ParameterError: None is given, and beta is unknown though the model is linear.
+        """
+        if self.step_size is not None:
+            return self.step_size
+        if problem.loss is None and not math.isfinite(problem.smoothness):
+            return _NETWORK_STEP
+        return 1 / problem.known_smoothness
 
     def why_no_regularizer(self, objective: Objective) -> str:  # noqa: ARG002 - of none
         """Return that no penalty goes into the steps of parties."""

@@ -240,14 +240,20 @@ class HookedModule:
             self._calls = None
 
     def plain(self, record: Any, slopes: Any) -> dict[str, Any]:
-        """Return the gradient of one record, shape (1, *shape), by plain differentiation."""
+        """Return the gradient of one record, or the sum over many, by plain differentiation."""
         with torch.enable_grad(), self._context():
             predictions = self.module(record).to(self.dtype)
+        slopes = slopes.reshape(predictions.shape)
         found = torch.autograd.grad(predictions, list(self.named.values()), slopes, allow_unused=True)
         return {
             name: torch.zeros_like(one) if back is None else back
             for (name, one), back in zip(self.named.items(), found, strict=True)
         }
+
+    def pulled(self, records: Any, slopes: Array) -> Array:
+        """Return the Jacobian of what the module says of all records times slopes, shape (size,), float64."""
+        found = self.plain(records, tensor_of(slopes, self.dtype, self.device))
+        return np.concatenate([one.double().cpu().numpy().ravel() for one in found.values()])
 
     def _pair(self, layer: Any) -> None:
         """Remember a linear layer whose bias comes right after its weight."""

@@ -124,6 +124,28 @@ class ModuleObjective:
         parts = [self._slopes.said(said).cpu().numpy() for _, said in self._said(w, X)]
         return np.concatenate(parts)
 
+    def pullback(self, w: Array, X: Array, slopes: Array) -> Array:
+        """Return the sum over records of the Jacobian of predictions times slopes, shape (size,), float64.
+
+        Args:
+            w: Parameters, shape (size,).
+            X: Shape (n, features); with tokens, a record that has another number counts as zero.
+            slopes: In the shape of predictions.
+        """
+        if np.shape(slopes)[:1] != np.shape(X)[:1] or np.size(slopes) != len(X) * self.outputs:
+            shape = (len(X),) if self.outputs == 1 else (len(X), self.outputs)
+            raise ParameterError(f"slopes must have shape {shape}, got {np.shape(slopes)}.")
+        total = np.zeros(self.size)
+        with _ONE_AT_A_TIME, self._network.alike():
+            chunk = self.chunk
+            self._network.load(self._point(w))
+            X, bad = self._whole(X)
+            slopes = slopes if bad is None else np.where(bad, 0, slopes.T).T
+            for start in range(0, len(X), chunk):
+                part = slice(start, start + chunk)
+                total += self._network.pulled(self._network.records(X[part]), slopes[part])
+        return total
+
     def value(self, w: Array, records: Records) -> Array:
         """Return the loss of each record, shape (n,)."""
         parts = [self._slopes.values(said, records.y[part]) for part, said in self._said(w, records.X)]
@@ -215,7 +237,7 @@ class ModuleObjective:
             self._network.load(self._point(w))
             for start in range(0, max(len(X), 1), chunk):
                 part = slice(start, min(start + chunk, len(X)))
-                full = self._network.records(_filled(X[part], chunk))
+                full = self._network.records(_filled(self._whole(X[part])[0], chunk))
                 yield part, self._network.predictions(full)[: part.stop - part.start]
 
     def _point(self, w: Array) -> Array:
@@ -244,10 +266,7 @@ class ModuleObjective:
 
     def _back(self, X: Array, y: Array, *, together: bool = False) -> dict[str, Any]:
         """Return what a full chunk of records adds to each parameter."""
-        bad = None
-        if self.tokens is not None:
-            bad = ~((X >= 0) & (self.tokens > X) & (np.floor(X) == X)).all(axis=1)
-            X = np.where(bad[:, None], 0, X)
+        X, bad = self._whole(X)
 
         def slopes(predictions: Any) -> Any:
             found = self._slopes(predictions, y)
@@ -256,6 +275,13 @@ class ModuleObjective:
             return found
 
         return self._network.back(self._network.records(X), slopes, together=together)
+
+    def _whole(self, X: Array) -> tuple[Array, Array | None]:
+        """Return records that the module can take, and which of them are zero instead; None where all can."""
+        if self.tokens is None:
+            return X, None
+        bad = ~((X >= 0) & (self.tokens > X) & (np.floor(X) == X)).all(axis=1)
+        return np.where(bad[:, None], 0, X), bad
 
     def _factors(self, parts: Mapping[str, Any], radius: float, *, exact: bool) -> Any:
         """Return what rows are to be multiplied with, shape (chunk,); 0 for what is not finite."""

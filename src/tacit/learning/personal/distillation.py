@@ -6,7 +6,6 @@ from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 import msgspec
 import numpy as np
-from scipy import special
 
 from tacit.errors import ParameterError, check_choice, check_positive
 from tacit.learning.losses import Logistic, Multinomial, loss_name
@@ -110,11 +109,22 @@ class Distillation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     def _logs(self, personal: Array, common: Array) -> tuple[Array, Array]:
         """Return log-probabilities, shape (n, classes): of what expectations are of, and of the other."""
-        both = [special.log_softmax(_columns(one) / self.temperature, axis=1) for one in (common, personal)]
+        both = [_log_softmax(_columns(one) / self.temperature) for one in (common, personal)]
         return (both[0], both[1]) if self.direction == "forward" else (both[1], both[0])
+
+
+def _log_softmax(logits: Array) -> Array:
+    """Return the logarithms of class probabilities, shape (n, classes): of few records, sooner than SciPy."""
+    with np.errstate(invalid="ignore"):  # of a logit that is infinite; a warning would tell that there is one
+        below = logits - logits.max(axis=1, keepdims=True)
+        return np.asarray(below - np.log(np.exp(below).sum(axis=1, keepdims=True)))
 
 
 def _columns(logits: Array) -> Array:
     """Return one logit per class, shape (n, classes), float64: the first of two classes has none."""
     wide = logits.astype(np.float64, copy=False)
-    return np.column_stack([np.zeros(len(wide)), wide]) if wide.ndim == 1 else wide
+    if wide.ndim == 2:
+        return wide
+    columns = np.zeros((len(wide), 2))
+    columns[:, 1] = wide
+    return columns

@@ -176,9 +176,9 @@ def _personal_round(
     """Return a party's model after the steps of a round, and its row."""
     kd, psi, X = facts.distillation, facts.within(facts.psi), party.X
     of_model, of_psi = np.zeros_like(mu), 0.0
-    common = predictive.predictions(mu, X)
+    own, common = predictive.predictions(theta, X), predictive.predictions(mu, X)
     for _ in range(facts.steps):
-        slope = kd.slopes(predictive.predictions(theta, X), common)[0]
+        slope = kd.slopes(own, common)[0]
         pull = predictive.pullback(theta, X, slope) / (2 * psi)
         loss = objective.clipped_sum(theta, party, _ALL, np.float64) / len(party)
         theta = theta - facts.step_size * (loss + pull)
