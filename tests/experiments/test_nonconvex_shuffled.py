@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 
 from tacit.experiments.nonconvex_shuffled import EACH, SILOS, HousingTask, compute
 from tacit.experiments.nonconvex_shuffled_statements import statements
+from tacit.learning import HalvingTuner, NoisyStorm
 
 
 def test_the_task_has_the_shape_of_the_paper() -> None:
@@ -16,6 +18,15 @@ def test_the_task_has_the_shape_of_the_paper() -> None:
     assert task.error(np.zeros(101)) == pytest.approx(1.0)
     skewed = HousingTask.made(20, skewed=True)
     assert (np.diff(skewed.rows.y) >= 0).all()
+
+
+def test_steps_that_are_too_long_are_halved_as_in_the_paper() -> None:
+    task, method = HousingTask.made(20), NoisyStorm(rounds=40, beta=1.0, smoothness=1.5)
+    found = task.tuned(method, None, 0, tuner=HalvingTuner(start=8.0, check_every=4, patience=1))
+    assert (found.step_size, found.runs, found.stable) == (2.0, 3, True)
+    assert found.losses[-1] == task.error(found.w) < found.losses[0]
+    again = msgspec.structs.replace(method, step_size=found.step_size)
+    assert task.shuffled(again, None, 0) == found.losses[-1]
 
 
 def test_a_small_run_has_all_rows_and_statements() -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from tacit.experiments.nonconvex_shuffled_statements import statements
@@ -19,6 +20,8 @@ from tacit.experiments.report import Report
 from tacit.federation import Crowd, Fixed
 from tacit.learning import (
     Algorithm,
+    HalvedStep,
+    HalvingTuner,
     NetworkObjective,
     NoisyDiff2,
     NoisyLocalStorm,
@@ -29,6 +32,7 @@ from tacit.learning import (
     train,
 )
 from tacit.learning.algorithms import statistics_of
+from tacit.learning.algorithms.base import Follow
 from tacit.learning.algorithms.storm import hemisphere_level, storm
 from tacit.learning.training import silos_for
 from tacit.mechanisms import hemisphere_scale
@@ -107,8 +111,23 @@ class HousingTask:
         names = [str(k) for k in range(SILOS)]
         return self.error(train(silos_for(settings, parts, names=names, seed=seed), settings).w)
 
+    def tuned(
+        self, algorithm: NoisyStorm, epsilon: float | None, seed: int, *, tuner: HalvingTuner
+    ) -> HalvedStep:
+        """Return the run on shuffled reports that halving finds, as the paper does: tuned non-privately."""
+
+        def run(step_size: float, follow: Follow) -> Array:
+            stepped = msgspec.structs.replace(algorithm, step_size=step_size)
+            return self.walked(stepped, epsilon, seed, follow=follow)
+
+        return tuner.tune(run, self.error)
+
     def shuffled(self, algorithm: NoisyStorm, epsilon: float | None, seed: int) -> float:
-        """Return the error of one run on shuffled hemisphere reports, by the normal limit of their mean.
+        """Return the error of one run on shuffled hemisphere reports."""
+        return self.error(self.walked(algorithm, epsilon, seed, follow=lambda _r, _w: None))
+
+    def walked(self, algorithm: NoisyStorm, epsilon: float | None, seed: int, *, follow: Follow) -> Array:
+        """Return where a run on shuffled hemisphere reports ends, by the normal limit of their mean.
 
         Each report has the same length B and covariance (B^2 / d) I - x x^T; of 16,510 of them, the mean is
         normal for all that a step can tell. The level of reports is priced exactly.
@@ -135,18 +154,17 @@ class HousingTask:
                 for one, r in zip(sums, radius, strict=True)
             )
 
-        w = storm(
+        return storm(
             ask,
             self.start,
             rounds=rounds,
             beta=beta,
-            step_size=STEP,
+            step_size=algorithm.step_size or STEP,
             lipschitz=CLIP,
             smoothness=algorithm.smoothness or 0.0,
             prox=Zero(),
-            follow=lambda _r, _w: None,
+            follow=follow,
         )
-        return self.error(w)
 
 
 def run(quick: bool, progress: Callable[[int, int], Any]) -> Report:

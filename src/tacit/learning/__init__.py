@@ -57,6 +57,7 @@ from tacit.learning.difference import RecordDifference, difference_radius
 from tacit.learning.distance import DistanceObjective
 from tacit.learning.estimators import FederatedLinearRegression, FederatedLogisticRegression
 from tacit.learning.grid_minimum import GridMinimum, ball_grid
+from tacit.learning.halving import HalvedStep, HalvingTuner
 from tacit.learning.kinks import Absolute, Hinge, Kinked, Quantile, Smoothed
 from tacit.learning.linear import ConvexGradient, LinearObjective
 from tacit.learning.loss_choice import LOSSES, LogLink, LossChoice
@@ -118,6 +119,8 @@ __all__ = [
     "GaussianPrior",
     "GridMinimum",
     "Grouped",
+    "HalvedStep",
+    "HalvingTuner",
     "Hinge",
     "Huber",
     "InterleavedShuffle",
