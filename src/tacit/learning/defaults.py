@@ -51,6 +51,9 @@ most; how few of them and how many."""
 _DEEP_CLIP, _DEEP_BARE = 0.5, 0.3
 """The clip of their gradients, for features of about 1, and the length of steps without clipping."""
 
+_DEEP_NUMBERS = 1.0
+"""The longest step of networks of numbers, whose losses stay as curved as they are near what they fit."""
+
 _MIXED = 20
 """Rounds behind a shuffler: the bits that all of them take grow with their square."""
 
@@ -171,6 +174,8 @@ def choose_for_network(
     few = _MIXED if trust is TrustModel.SHUFFLE else own
     steps = few if rounds is None else rounds
     step = total / steps / _DEEP_CLIP
+    if objective.outputs == 1 and not isinstance(getattr(objective, "loss", None), Logistic):
+        step = min(step, _DEEP_NUMBERS)
     return _chosen("minibatch", why, share=_DEEP_CLIP, rounds=steps, step_size=step)
 
 

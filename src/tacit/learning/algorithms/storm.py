@@ -368,7 +368,7 @@ def hemisphere_level(multiplier: float, messages: int) -> float:
         messages: N honest ones, >= 1.
 
     Example:
-        >>> round(hemisphere_level(46.1873, 16512), 4)
+        >>> round(hemisphere_level(101.9675, 16512), 4)
         1.0
     """
     spread = messages / max(multiplier, 1e-12) ** 2
