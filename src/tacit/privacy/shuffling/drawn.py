@@ -108,7 +108,7 @@ def self_drawn_round(
         >>> from tacit.privacy import Shuffled, epsilon_of
         >>> one = self_drawn_round(lambda k: Shuffled(1.0, k), clients=1000, rate=0.1)
         >>> round(epsilon_of(one, 1e-6), 3)
-        0.018
+        0.074
     """
     check_count("clients", clients)
     check_probability("rate", rate, low_open=True)
