@@ -115,11 +115,11 @@ def test_a_module_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     for name, message in {
         "own_networks:Missing": "model must name code that is there",
         "nobodys_networks:Net": "model must name code that is there",
-        "own_networks:number": "must be a module of PyTorch, or make one",
+        "own_networks:number": "must name a class of torch.nn.Module",
         "own_networks:Wide": "must be made without arguments",
         "own_networks:Few": "module must return 3 scores per record, got 2",
         "own_networks:Short": "module does not run on records of shape",
-        "builtins:dict": "must make a torch.nn.Module, got dict",
+        "builtins:dict": "must name a class of torch.nn.Module",
     }.items():
         with pytest.raises(Exception, match=message) as caught:
             task(name)

@@ -549,7 +549,12 @@ def test_estimators_take_modules_of_ones_own_and_are_copied() -> None:
         ("raise RuntimeError('top\\nlevel')", "does not load: RuntimeError: top level."),
         ("raise SystemExit(3)", "does not load: SystemExit: 3."),
         ("def (:", "does not load: SyntaxError: "),
-        ("def Net(): raise ValueError('no\\nweights')", "without arguments: ValueError: no weights."),
+        ("Net = exit", "must name a class of torch.nn.Module, and 'raising_networks:Net' is none."),
+        (
+            "from torch import nn\nclass Net(nn.Linear):\n"
+            "    def __init__(self): raise ValueError('no\\nweights')",
+            "without arguments: ValueError: no weights.",
+        ),
     ],
 )
 def test_code_that_raises_is_named_in_one_line(

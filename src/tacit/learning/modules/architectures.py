@@ -102,7 +102,7 @@ def imported(code: str, *, seed: int) -> nn.Module:
         seed: Of its weights.
 
     Raises:
-        ParameterError: There is no such code, or it makes no module.
+        ParameterError: There is no such code, it raises, or it is no class of modules.
     """
     where, _, name = code.partition(":")
     path = sys.path.copy()
@@ -115,6 +115,9 @@ def imported(code: str, *, seed: int) -> nn.Module:
         raise ParameterError(f"model {code!r} does not load: {_said(error)}.") from error
     finally:
         sys.path[:] = path
+    # A job may come from another party: nothing else that happens to be installed is called on its word.
+    if not (isinstance(make, type) and issubclass(make, nn.Module)):
+        raise ParameterError(f"model must name a class of torch.nn.Module, and {code!r} is none.")
     return _made(make, seed, name=code)
 
 
