@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,13 @@ def test_no_step_is_taken_that_was_not_paid_for() -> None:
     assert stepped.taken == 2
     with pytest.raises(ParameterError, match="steps must be more than 2 to take another"):
         stepped.step()
+
+
+def test_threads_take_each_step_once() -> None:
+    stepped = private(steps=4)
+    with ThreadPoolExecutor(8) as pool:
+        done = [pool.submit(stepped.step) for _ in range(8)]
+    assert sum(one.exception() is None for one in done) == stepped.taken == 4
 
 
 def account(folder: Path, epsilon: float) -> Path:

@@ -134,6 +134,10 @@ def test_rejects() -> None:
         self_drawn_round(once, clients=3, rate=0.5, records=2, sampled=3)
     with pytest.raises(ParameterError, match="add up to at most 1"):
         ByChance((PureDP(1.0), PureDP(2.0)), (0.6, 0.6))
+    with pytest.raises(ParameterError, match="clients"):
+        self_drawn_round(once, clients=10**400, rate=0.5)
+    with pytest.raises(ParameterError, match="at least the rate"):
+        SelfDrawn((PureDP(1.0),), (1e-6,), clients=3, rate=0.5)
     with pytest.raises(ParameterError, match="one for each of the 2"):
         ByChance((PureDP(1.0), PureDP(2.0)), (0.6,))
 

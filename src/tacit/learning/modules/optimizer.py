@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from threading import Lock
 from typing import Any, Self
 
 import numpy as np
@@ -151,7 +152,7 @@ class PrivateOptimizer:
         self.run, self._clip, self._keeps = settings.run, float(clip), ledger is not None
         records = Records.of(rows.reshape(len(rows), -1).astype(np.float64), labels.astype(np.float64))
         prepared = prepare(settings, [len(records)])
-        self._open = ExitStack()
+        self._open, self._one_at_a_time = ExitStack(), Lock()
         accounts = None
         if ledger is not None:
             accounts = self._open.enter_context(Accounts.open(place_of(ledger), [_NAME]))
@@ -186,6 +187,11 @@ class PrivateOptimizer:
         Raises:
             ParameterError: All steps that were paid for are taken.
         """
+        with self._one_at_a_time:
+            self._step()
+
+    def _step(self) -> None:
+        """Take a step while no other thread does."""
         if self.taken >= self.steps:
             raise ParameterError(
                 f"steps must be more than {self.steps} to take another: all that were paid for are taken."

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import msgspec
 
-from tacit.errors import ParameterError, check_count, check_non_negative, check_probability
+from tacit.errors import LARGEST_COUNT, ParameterError, check_count, check_non_negative, check_probability
 from tacit.privacy.events.base import Event, check_whole_unit, neighbours_of
 from tacit.privacy.events.discrete import DiscreteGaussian
 from tacit.privacy.events.leaves import Gaussian, Gdp
@@ -265,9 +265,15 @@ class SelfDrawn(ByChance, frozen=True, tag=True):
     rate: float
 
     def __post_init__(self) -> None:
-        check_count("clients", self.clients)
+        check_count("clients", self.clients, high=LARGEST_COUNT)
         check_probability("rate", self.rate, low_open=True)
         super().__post_init__()
+        # Or a price would be about fewer rounds than its sentence says.
+        if math.fsum(self.weights) < self.rate * (1 - 1e-6):
+            raise ParameterError(
+                f"weights must add up to at least the rate ({self.rate!r}), with which a party joins, got "
+                f"{math.fsum(self.weights)!r}."
+            )
 
     @property
     def assumptions(self) -> tuple[str, ...]:

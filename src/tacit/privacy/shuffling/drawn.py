@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 from scipy import stats
 
-from tacit.errors import check_count, check_probability
+from tacit.errors import LARGEST_COUNT, check_count, check_probability
 from tacit.privacy.events import ByChance, Event, Sampled, SelfDrawn
 
 __all__ = ["drawn_round", "self_drawn_round"]
@@ -62,9 +62,9 @@ def drawn_round(
         >>> round(epsilon_of(Repeat(one, 1200), 1e-5), 3)
         0.556
     """
-    check_count("clients", clients)
+    check_count("clients", clients, high=LARGEST_COUNT)
     check_count("drawn", drawn, high=clients)
-    check_count("records", records)
+    check_count("records", records, high=LARGEST_COUNT)
     check_count("sampled", sampled, high=records)
     whole = sampled > 1 if whole is None else whole
     if not whole:
@@ -110,13 +110,13 @@ def self_drawn_round(
         >>> round(epsilon_of(one, 1e-6), 3)
         0.074
     """
-    check_count("clients", clients)
+    check_count("clients", clients, high=LARGEST_COUNT)
     check_probability("rate", rate, low_open=True)
     if rate == 1:
         return drawn_round(
             once, clients=clients, drawn=clients, records=records, sampled=sampled, whole=whole
         )
-    check_count("records", records)
+    check_count("records", records, high=LARGEST_COUNT)
     check_count("sampled", sampled, high=records)
     whole = sampled > 1 if whole is None else whole
     mean, others = clients * rate, stats.binom(clients - 1, rate)
