@@ -106,9 +106,9 @@ def test_without_noise_it_is_projected_sgd() -> None:
 def test_linear_loss_with_drawn_and_with_self_drawn_clients() -> None:
     # Of 40 runs .0069 +- .0005 and .0063 +- .0006; without noise .00005. The bound is 1.72.
     data = linear_data()
-    fixed = [gap(CompressedShuffledSGD(), step_of(Fixed(size=K)), data, seed) for seed in range(2)]
-    joined = [gap(SelfSampledSGD(rate=0.1), step_of(Poisson(rate=0.1)), data, seed) for seed in range(2)]
-    assert 0.0005 < np.mean(fixed) < 0.02  # one run spreads by .003
+    fixed = [gap(CompressedShuffledSGD(), step_of(Fixed(size=K)), data, seed) for seed in range(1)]
+    joined = [gap(SelfSampledSGD(rate=0.1), step_of(Poisson(rate=0.1)), data, seed) for seed in range(1)]
+    assert 0.0005 < np.mean(fixed) < 0.02  # a run spreads by .003
     assert 0.0005 < np.mean(joined) < 0.02
     exact = gap(CompressedShuffledSGD(), step_of(Fixed(size=K), 30.0), data, 0, rounds=100)
     assert exact < 0.01
