@@ -297,7 +297,8 @@ def test_tables_come_in_by_one_door() -> None:
         "jobs/data.py",
         "jobs/facts.py",
     }
-    assert doors <= public | by_the_door
+    numbers = {"fairness/private_tables.py"}  # of groups that a person hands over, each cell by itself
+    assert doors <= public | by_the_door | numbers
 
 
 def test_columns_of_a_parquet_file_are_told_apart_by_their_names(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
-from scipy import stats
 
 from tacit.errors import LARGEST_COUNT, check_count, check_probability
 from tacit.privacy.events import ByChance, Event, Sampled, SelfDrawn
@@ -119,6 +118,8 @@ def self_drawn_round(
     check_count("records", records, high=LARGEST_COUNT)
     check_count("sampled", sampled, high=records)
     whole = sampled > 1 if whole is None else whole
+    from scipy import stats  # half a second that most commands can do without
+
     mean, others = clients * rate, stats.binom(clients - 1, rate)
     apart = math.sqrt(mean * (1 - rate)) * np.array(_FINE if mean < _FEW else _COARSE)
     edges = np.concatenate([[1], np.clip(np.ceil(mean + apart), 1, clients + 1), [clients + 1]])
