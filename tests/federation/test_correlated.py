@@ -548,7 +548,7 @@ def test_what_is_kept_has_a_limit() -> None:
 
 def test_no_state_of_units() -> None:
     one, _ = silo_of(X, statistics={"personal": Personal()})
-    with pytest.raises(ParameterError, match="needs full batches"):
+    with pytest.raises(ParameterError, match="'personal' keeps a state, which needs full or Poisson batches"):
         one.accept(plan_of(step_of(batch=Full(), passes=ROUNDS, statistic="personal")))
 
 

@@ -161,7 +161,9 @@ _ROUGH = (
     *("ftrl", "p-sgd", "semi-ldp", "clipped-subgradient", "localized", "localized-phases"),
     *("cldp-sgd", "dss-sgd"),
 )
-_OTHERS = [name for name, make in ALGORITHMS.items() if make.hidden or make.needs_public]
+_OTHERS = [  # whole parties have a step of their own for networks
+    name for name, make in ALGORITHMS.items() if make.hidden or make.needs_public or make.unit is not None
+]
 _SMOOTH = {name: make() for name, make in ALGORITHMS.items() if name not in (*_ROUGH, *_OTHERS)}
 
 
