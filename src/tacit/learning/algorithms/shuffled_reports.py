@@ -147,9 +147,9 @@ class _Reports(Method, frozen=True, kw_only=True):
         """Whether its noise has a pure epsilon: every report has."""
         return True
 
-    def drawn(self, problem: Problem) -> Fixed | Poisson | None:
+    def drawn(self, problem: Problem) -> Fixed | Poisson | None:  # noqa: ARG002 - for those that draw
         """Return who is drawn of the parties; None takes all."""
-        raise NotImplementedError
+        return None
 
     def steps(self, problem: Problem, rounds: int) -> Kinds:
         """Ask for means of randomised gradients in all rounds; without privacy, of all parties' gradients."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -135,19 +136,19 @@ class PrivateOptimizer:
                 "ledger needs a budget and no random_state: seeded noise protects nobody, and what has no "
                 "noise has no price."
             )
-        private = budget is not None
+        simulates = random_state is not None or budget is None
         settings = Settings(
             objective=self._objective,
             algorithm=NoisyMinibatchSGD(
                 rounds=self.steps, batch=_batch(batch, relation), step_size=1.0, average=1.0
             ),
-            trust=TrustModel.LOCAL if private else None,
+            trust=None if budget is None else TrustModel.LOCAL,
             budget=budget,
             relation=relation,
             clip=check_positive("clip", clip),
-            noise="gaussian" if random_state is not None or not private else "discrete-gaussian",
+            noise="gaussian" if simulates else "discrete-gaussian",
             run=new_run("optimizer") if run is None else run,
-            encoding="rows",
+            encoding=_fingerprint(module, loss),
         )
         self.run, self._clip, self._keeps = settings.run, float(clip), ledger is not None
         records = Records.of(rows.reshape(len(rows), -1).astype(np.float64), labels.astype(np.float64))
@@ -275,6 +276,13 @@ def _numbers(name: str, values: Any) -> Array:
     if found.dtype.kind not in "fiub":
         raise ParameterError(f"{name} must hold numbers, got dtype {found.dtype}.")
     return found
+
+
+def _fingerprint(module: Any, loss: Any) -> str:
+    """Return what tells a module and a loss from others, so that no run goes on with another one."""
+    parameters = [(name, tuple(one.shape), one.requires_grad) for name, one in module.named_parameters()]
+    called = getattr(loss, "__qualname__", type(loss).__qualname__)
+    return hashlib.sha256(f"{module}{parameters}{called}".encode()).hexdigest()
 
 
 def _batch(batch: Batch | float | str, relation: Relation) -> Batch:
