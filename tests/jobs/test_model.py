@@ -308,6 +308,15 @@ def test_code_that_a_file_names_is_not_run_unless_it_is_named(
     assert TrainedModel.from_json(text, modules=["ward_networks:Net"]).n_features_in_ == d
 
 
+def test_plans_of_two_models_are_two(tmp_path: Path) -> None:
+    """Answers for one would fit no other, even of as many parameters."""
+    table = write_patients(tmp_path)
+    base = FREE | {"data": str(table), "label": "ill", "options": {"step_size": 0.1}}
+    names = ("linear", "mlp:3", "mlp:4")
+    found = [Job(JobConfig.of(base | {"model": name})).terms.settings("none").encoding for name in names]
+    assert len({*found}) == len(names)
+
+
 def test_parameters_of_a_file_must_fit_its_model(tmp_path: Path) -> None:
     form = json.loads(other("mlp:3", tmp_path).to_json())
     for change, message in (

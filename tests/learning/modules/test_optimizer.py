@@ -160,9 +160,10 @@ def test_a_run_goes_on_after_a_crash_and_is_paid_for_once(tmp_path: Path) -> Non
         assert ledger.spent().epsilon == pytest.approx(2.0, rel=1e-6)
     with pytest.raises(LedgerError, match="another plan"):
         private(**facts | {"steps": 7})
-    wider = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(9, 1))
+    other = network()
+    other[1] = torch.nn.ReLU()  # as many parameters, another function
     with pytest.raises(LedgerError, match="another plan"):
-        private(wider, **facts)
+        private(other, **facts)
     with pytest.raises(BudgetError):
         private(**facts | {"run": "another"})
 
