@@ -222,9 +222,12 @@ def _show(silo: SiloJob, priced: PricedPlan) -> None:
     """Print what the plan asks, of whom, and what it costs."""
     plan, unit = priced.plan, silo.job.terms.facts.unit
     statistics = dict.fromkeys(measure.statistic for kind, _ in plan.kinds for measure in kind.measures)
+    units = f"{len(silo.units):,} {unit.plural}, all of which train"
+    if unit == "party":
+        units = "one party, all of whose records train"
     facts = {
         "federation": f"{silo.roster.federation}, {len(silo.roster.silos)} silos",
-        "silo": f"{silo.config.name}: {len(silo.units):,} {unit.plural}, all of which train",
+        "silo": f"{silo.config.name}: {units}",
         "run": priced.run,
         "plan": priced.plan.digest().hex(),
         "trains": f"{silo.job.terms.loss.words}, by {priced.algorithm}",

@@ -149,6 +149,14 @@ class Silo:
         """What stands for the accepted plan and its run; every `accept` makes a new one."""
         return self._run
 
+    def keeps(self, plan: Plan) -> bool:
+        """Whether a statistic of the plan keeps a state of the silo's units.
+
+        Raises:
+            ParameterError: In a way that it cannot be asked.
+        """
+        return bool(self._contributions.states(plan, units=len(self._units)))
+
     def consider(self, plan: Plan, *, run: str = "run", budget: PrivacyBudget | None = None) -> Guarantee:
         """Check and price a whole plan as `accept` does, and reserve nothing."""
         check_name("run", run)

@@ -147,6 +147,9 @@ def silo_for(
     *,
     name: str,
     ledger: Ledger | None = None,
+    trusts_server: bool = True,
+    trusts_shuffler: bool = True,
+    sums: Sums | None = None,
     rng: np.random.Generator | None = None,
 ) -> Silo:
     """Return one of the silos of `silos_for`, for a federation whose silos are made where their data are.
@@ -156,6 +159,9 @@ def silo_for(
         units: What the silo holds.
         name: Of the silo.
         ledger: Of the silo; None keeps no account.
+        trusts_server: Whether the owner trusts a server that the settings trust.
+        trusts_shuffler: Whether the owner trusts a shuffler likewise.
+        sums: What the owner says about sums, under aggregate trust; None is that one process adds them up.
         rng: Seeded randomness for simulation; None takes secret randomness.
     """
     own = {name: make(settings.objective) for name, make in settings.algorithm.statistics.items()}
@@ -167,9 +173,9 @@ def silo_for(
         name=printable(name),
         planned=len(units) if settings.relation is Relation.ADD_REMOVE else None,
         ledger=ledger,
-        trusts_server=settings.trusts_server,
-        trusts_shuffler=settings.trusts_shuffler,
-        sums=sums_of(settings),
+        trusts_server=trusts_server and settings.trusts_server,
+        trusts_shuffler=trusts_shuffler and settings.trusts_shuffler,
+        sums=sums_of(settings) if sums is None else sums,
         rng=rng,
     )
 

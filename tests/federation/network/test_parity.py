@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -37,14 +37,13 @@ from tacit.learning import (
     Trained,
     about,
     in_process,
-    make_silos,
     train,
 )
-from tacit.learning.algorithms import make_algorithm, statistics_of
+from tacit.learning.algorithms import make_algorithm
 from tacit.learning.preparation import prepare
-from tacit.learning.training import sums_of
+from tacit.learning.training import silo_for
 from tacit.numerics import SquaredL2, Zero, clip_rows
-from tacit.privacy import PrivacyBudget, TrustModel
+from tacit.privacy import PrivacyBudget, TrustModel, Unit
 from tacit.randomness import simulated
 from tests.federation.network import deployed_world
 from tests.federation.network import parties as parties_world
@@ -58,7 +57,7 @@ BUDGET = PrivacyBudget(4.0, 1e-4)
 ROUNDS = {"multistage": 30, "output-perturbation": 1, "objective-perturbation": 1}
 NO_PENALTY = (
     *("sufficient-statistics", "sign-vote", "output-perturbation", "objective-perturbation", "local"),
-    "ce-psgm",
+    *("ce-psgm", "adaped", "fed-avg"),
 )
 REFUSED = (("dss-sgd", "shuffle"), ("ce-psgm", "shuffle"), ("ce-psgm", "aggregate"))
 """What is run in one process only, as tests below and of the server say."""
@@ -69,7 +68,6 @@ CASES = [
     for which, name in enumerate(ALGORITHMS)
     for trust in (*about(name).trusts, *(["none"] if which % 3 == 0 else []))
     if (name, trust) not in REFUSED
-    and ALGORITHMS[name].unit is None  # a roster counts records, and whole parties are units of one
 ]
 
 
@@ -78,6 +76,11 @@ def records(k: int) -> Records:
     n = (*SIZES, max(SIZES))[k]
     X = clip_rows(rng.standard_normal((n, D)), 1.0)
     return Records.of(X, (X[:, 0] + 0.3 * rng.standard_normal(n) > 0).astype(np.float64))
+
+
+def sizes_of(settings: Settings) -> tuple[int, ...]:
+    """What a roster counts: records, or whole parties, each of which is one."""
+    return (1,) * len(SIZES) if settings.unit is Unit.PARTY else SIZES
 
 
 def settings_of(name: str, trust: str, **changes: Any) -> Settings:
@@ -93,31 +96,25 @@ def settings_of(name: str, trust: str, **changes: Any) -> Settings:
         budget=BUDGET if private else None,
         noise="gaussian" if name == "objective-perturbation" else "discrete-gaussian",
         regularizer=Zero() if name in NO_PENALTY else SquaredL2(0.1),
+        unit=ALGORITHMS[name].unit or Unit.RECORD,
         **changes,
     )
 
 
 def masked_by(settings: Settings) -> list[MaskedSums] | None:
     """The word of every owner about sums that only the silos of the roster hide."""
-    known = parties_of(SIZES)
+    known = parties_of(sizes_of(settings))
     roster = masking_roster_of(known.roster)
     masked = settings.trust is TrustModel.AGGREGATE and settings.roster
     return [MaskedSums(roster, known.silos[name]) for name in NAMES] if masked else None
 
 
 def silos(settings: Settings) -> list[Silo]:
-    objective = settings.objective
-    own = {name: make(objective) for name, make in settings.algorithm.statistics.items()}
-    return make_silos(
-        [records(k) for k in range(len(SIZES))],
-        objective,
-        names=NAMES,
-        statistics={**statistics_of(objective), **own},
-        trusts_server=settings.trusts_server,
-        trusts_shuffler=settings.trusts_shuffler,
-        sums=masked_by(settings) or sums_of(settings),
-        seed=SEED,
-    )
+    masked: Sequence[MaskedSums | None] = masked_by(settings) or [None] * len(SIZES)
+    return [
+        silo_for(settings, records(k), name=name, sums=masked[k], rng=simulated(SEED, "silo", k))
+        for k, name in enumerate(NAMES)
+    ]
 
 
 @contextmanager
@@ -159,7 +156,8 @@ def in_threads(_: Parties, services: list[SiloService], __: Path) -> Iterator[Ch
 
 
 def deployed(settings: Settings, folder: Path, way: Any = in_threads) -> Trained:
-    known, plan = parties_of(SIZES), prepare(settings, SIZES).plan
+    sizes = sizes_of(settings)
+    known, plan = parties_of(sizes), prepare(settings, sizes).plan
     with ExitStack() as stack:
         door = None
         if plan.trust is TrustModel.SHUFFLE:
@@ -182,7 +180,7 @@ def over_machines(settings: Settings) -> Settings:
     """The same between machines, where sums are of a roster."""
     if settings.trust is not TrustModel.AGGREGATE:
         return settings
-    return replace(settings, roster=masking_roster_of(parties_of(SIZES).roster).digest)
+    return replace(settings, roster=masking_roster_of(parties_of(sizes_of(settings)).roster).digest)
 
 
 def test_a_shuffler_that_cannot_read_draws_no_parties(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from tacit.jobs import Job, JobConfig
 from tacit.jobs.deployed.federation_job import FederationJob, read_job
 from tacit.learning.preparation import prepare
 from tacit.learning.training import silos_for
+from tacit.privacy import Unit
 from tests.jobs.tables import write_charges, write_patients
 
 
@@ -112,6 +113,14 @@ def test_tables_are_scored_on_public_records_or_not_at_all(changes: dict[str, An
     assert found.records == len(pd.read_csv(test))
     if not changes:
         assert found.score == pytest.approx((pd.read_csv(test).ill == "well").mean())
+
+
+def test_a_whole_party_is_one_unit_whatever_it_holds(tmp_path: Path) -> None:
+    job, columns, _ = tables(tmp_path, algorithm="adaped")
+    found = FederationJob.of(job, roster([1, 1]), columns=columns)
+    assert found.plan.neighbours.unit is Unit.PARTY
+    with pytest.raises(ParameterError, match=r"must be 1 in the roster.*each is one unit.*got 60, 70"):
+        FederationJob.of(job, roster([60, 70]), columns=columns)
 
 
 def test_columns_are_needed_and_test_records_must_fit_them(tmp_path: Path) -> None:

@@ -309,11 +309,13 @@ def _facts(found: Founded) -> dict[str, Any]:
 def _show(found: Founded) -> None:
     """Say what was made, and what comes next."""
     from tacit.jobs.deployed.founding import price
+    from tacit.privacy import Unit
 
     folder, roster = found.folder, found.roster
     costs = price(found.job, found.prepared)
     print_text(f"{roster.federation}: {found.job.run}, {found.prepared.rounds} rounds. {costs}")
-    what = {one.name: f"{one.size:,} units" for one in roster.silos}
+    whole = found.job.terms.facts.unit is Unit.PARTY
+    what = {one.name: "protected as a whole" if whole else f"{one.size:,} units" for one in roster.silos}
     print_table(
         ("party", "configuration", "", "digits of its card"),
         [

@@ -6,11 +6,58 @@ import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
+
+from tacit.errors import LedgerError
 from tacit.federation.network.private_files import make_private_folder
 from tacit.federation.protocols import Memory
+from tacit.federation.store import LastAnswer
 from tacit.ledger.private_files import replace_private
 
-__all__ = ["AcceptedRuns"]
+__all__ = ["AcceptedRuns", "AnswerFile"]
+
+
+class AnswerFile(LastAnswer):
+    """The newest answer of a run and what a silo without a ledger keeps of its units, on disk.
+
+    Args:
+        path: The file, which is made with the first answer.
+        memory: As for `LastAnswer`.
+
+    Raises:
+        LedgerError: The file is damaged.
+    """
+
+    def __init__(self, path: Path, memory: Memory | None = None) -> None:
+        super().__init__(memory)
+        self._path = path
+        parked = _content(path)
+        if parked is None:
+            return
+        try:
+            self.wake(parked)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise LedgerError(
+                f"{path} cannot be read: what the silo has kept is lost. Put the newest one back, or name a "
+                "new run."
+            ) from error
+
+    @property
+    def newest(self) -> int:
+        """Step of the newest answer; -1 before the first."""
+        return -1 if self._last is None else self._last[0]
+
+    def keep(self, step: int, digest: bytes, answer: bytes, state: bytes | None = None) -> bytes:
+        """Store the answer and the state together, on disk before this returns; else as `LastAnswer`."""
+        with self._lock:
+            before = self.park()
+            stored = super().keep(step, digest, answer, state)
+            try:
+                replace_private(self._path, self.park())
+            except BaseException:
+                self.wake(before)
+                raise
+            return stored
 
 
 class AcceptedRuns:
@@ -43,6 +90,14 @@ class AcceptedRuns:
             return found
 
         return remembered
+
+    def answers(self, run: str) -> AnswerFile:
+        """Return where a silo without a ledger keeps a state of its units; it outlives the run.
+
+        Raises:
+            LedgerError: The file is damaged.
+        """
+        return AnswerFile(self._file(run, "kept"), self.memory(run))
 
     def forget(self, run: str) -> None:
         """Forget what was accepted of a run; ledger and secret still know it."""

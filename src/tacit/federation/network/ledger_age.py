@@ -9,7 +9,7 @@ from tacit.errors import LedgerError
 from tacit.federation.network.audit_log import LogLine
 from tacit.ledger import Ledger
 
-__all__ = ["charged_runs", "check_not_older"]
+__all__ = ["charged_runs", "check_not_older", "check_state_not_older"]
 
 _ANSWERS: Final = frozenset({"answered", "uploaded"})
 _MASKED: Final = "masked"
@@ -45,6 +45,28 @@ def check_not_older(ledger: Ledger, lines: Iterable[LogLine]) -> None:
     for one, words in masked.items():
         for name in ledger.secrets(one).lacking(words):
             raise _older(ledger, words[name], f"{name!r} of run {one!r} was said")
+
+
+def check_state_not_older(newest: int, lines: Iterable[LogLine], *, run: str) -> None:
+    """Refuse what a silo without a ledger kept of its units, if it is gone or older than the log.
+
+    Args:
+        newest: Last step that it knows to be answered; -1 for none.
+        lines: Of the log, which are written after it is.
+        run: Whose it is.
+
+    Raises:
+        LedgerError: The log names a later answer.
+    """
+    for line in lines:
+        step = line.facts.get("step")
+        if line.kind in _ANSWERS and line.facts.get("run") == run and isinstance(step, int) and step > newest:
+            raise LedgerError(
+                f"the silo has lost what it kept of its units in run {run!r}: line {line.number} of its log "
+                f"says that step {step} was answered, and what is kept ends "
+                f"{'before the first' if newest < 0 else f'with step {newest}'}. Put the newest state folder "
+                "back, or name a new run."
+            )
 
 
 def charged_runs(lines: Iterable[LogLine]) -> dict[str, LogLine]:

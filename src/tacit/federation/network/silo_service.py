@@ -28,11 +28,11 @@ from tacit.errors import (
     printable,
 )
 from tacit.federation.masking.recoverable import name_kept_for
-from tacit.federation.network.accepted_runs import AcceptedRuns
+from tacit.federation.network.accepted_runs import AcceptedRuns, AnswerFile
 from tacit.federation.network.audit_log import AuditLog, read_log
 from tacit.federation.network.consent import Consents
 from tacit.federation.network.keys import SigningKey
-from tacit.federation.network.ledger_age import check_not_older
+from tacit.federation.network.ledger_age import check_not_older, check_state_not_older
 from tacit.federation.network.private_files import make_private_folder
 from tacit.federation.network.roster import SERVER, Roster
 from tacit.federation.network.sealing import said_at, said_in, seal_padded
@@ -64,6 +64,7 @@ from tacit.federation.network.wire import (
     seal_reply,
 )
 from tacit.federation.plan import Plan
+from tacit.federation.protocols import Memory
 from tacit.federation.silo import Silo
 from tacit.privacy import Guarantee, Neighbours, TrustModel
 from tacit.privacy.signed import raw_signature
@@ -87,6 +88,10 @@ _LOGGER: Final = logging.getLogger("tacit.silo")
 
 def _now() -> dt.datetime:
     return dt.datetime.now(dt.UTC)
+
+
+def _nothing(_run: str) -> None:
+    return None
 
 
 def _no_clauses(_neighbours: Neighbours) -> Sequence[str]:
@@ -119,6 +124,7 @@ class SiloService:
         clauses: Returns what guarantees rest on besides their events, given the neighbours of a plan; they
             stand in the signed guarantee.
         door: Of the shuffler; None for a silo that trusts none.
+        after: Called with the name of the run when an answer is stored, before it leaves.
         clock: Returns the time, with its zone.
 
     Raises:
@@ -138,6 +144,7 @@ class SiloService:
         encoding: str | None = None,
         clauses: Callable[[Neighbours], Sequence[str]] = _no_clauses,
         door: ShufflerDoor | None = None,
+        after: Callable[[str], None] = _nothing,
         clock: Callable[[], dt.datetime] = _now,
     ) -> None:
         entry = roster.silo(silo.name)
@@ -149,7 +156,7 @@ class SiloService:
             )
         make_private_folder(state)
         self._silo, self._roster, self._key, self._clock = silo, roster, key, clock
-        self._clauses = clauses
+        self._clauses, self._after, self._state = clauses, after, state
         self._proposals = ConsentedPlans(
             silo, roster=roster, consents=Consents(state / CONSENT_FILE), encoding=encoding
         )
@@ -243,9 +250,17 @@ class SiloService:
         plan, _, limit = self._proposals.priced(proposal)
         run, party = proposal.run, proposal.party
         self._run = None
-        price = self._silo.accept(plan, party=party, run=run, budget=limit, memory=self._accepted.memory(run))
+        price = self._silo.accept(plan, party=party, run=run, budget=limit, memory=self._memory(plan, run))
         self._run = _Run(run, plan, party, noisy=math.isfinite(price.epsilon))
         return plan, price
+
+    def _memory(self, plan: Plan, run: str) -> Memory | AnswerFile:
+        """Return where a silo without a ledger keeps what a run must not lose."""
+        if self._silo.ledger is not None or not self._silo.keeps(plan):
+            return self._accepted.memory(run)
+        answers = self._accepted.answers(run)
+        check_state_not_older(answers.newest, read_log(self._state / LOG_FILE), run=run)
+        return answers
 
     def _ask(self, asked: AskedRound, *, run: str) -> tuple[ReplyKind, ReplyBody]:
         """Answer one round."""
@@ -255,6 +270,8 @@ class SiloService:
         if current.plan.trust is TrustModel.SHUFFLE:
 
             def note(kind: str, signed: SignedDescriptor) -> None:
+                if kind == "answered":
+                    self._after(run)
                 circle = ",".join(map(str, signed.descriptor.parties))
                 self._note(kind, **facts, round=signed.round_id, circle=circle)
 
@@ -273,6 +290,7 @@ class SiloService:
         if asked.descriptor:
             raise WireError(RefusalCode.CIRCLE, "there is no shuffler in the plan, and a descriptor came.")
         answer = self._silo.answer(query)
+        self._after(run)
         # Whoever reads the log could try records until the hash of an exact sum comes out.
         shown = {"answer": hashlib.sha256(answer).hexdigest()} if current.noisy else {}
         self._note("answered", **facts, bytes=len(answer), **shown)

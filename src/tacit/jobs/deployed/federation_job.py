@@ -31,7 +31,7 @@ from tacit.learning.preparation import Prepared, prepare
 from tacit.learning.settings import Settings
 from tacit.learning.training import train
 from tacit.numerics import Array
-from tacit.privacy import TrustModel
+from tacit.privacy import TrustModel, Unit
 
 __all__ = ["FederationJob", "read_job", "read_plan"]
 
@@ -95,6 +95,11 @@ class FederationJob:
             known = job if public is None else msgspec.structs.replace(job, public=str(public))
             known = _with_roles(known, columns)
             facts = facts_of_description(known, columns, silo_names=names, sizes=sizes)
+            if facts.unit is Unit.PARTY and set(sizes) != {1}:
+                raise ParameterError(
+                    "the size of a silo must be 1 in the roster, and on its card, where whole parties are "
+                    f"protected: each is one unit, whatever it holds; got {_listed(sizes)}."
+                )
             terms = JobTerms(known, facts)
             scored = None if test is None else _read_test(test, terms)
             return cls(terms=terms, test=scored, agreed=agreed, masking=masking)

@@ -27,8 +27,9 @@ from tacit.jobs.deployed.configs import CONFIG_VERSION
 from tacit.jobs.deployed.federation_job import FederationJob, read_job
 from tacit.jobs.deployed.founding_words import readme
 from tacit.jobs.deployed.joining import OPENING, SIGNING, TLS_KEY, make_keys, new_folder
+from tacit.learning.fitting import protected
 from tacit.learning.preparation import Prepared
-from tacit.privacy import TrustModel, guarantee
+from tacit.privacy import TrustModel, Unit, guarantee
 
 __all__ = [
     "AUTHORITY",
@@ -165,6 +166,8 @@ def silos_of_tables(
                 f"columns must describe every column of {file}: nobody else sees it, and {why}."
             )
         units = table.n if table.persons is None else len(set(table.persons))
+        if protected(job.algorithm, persons=person is not None) is Unit.PARTY:
+            units = 1
         silos.append((printable(name), units))
     return silos, description, tables.files
 

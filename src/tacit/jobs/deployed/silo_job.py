@@ -29,14 +29,15 @@ from tacit.federation.network.silo_doors import hub_client, poll_hub, serve_sock
 from tacit.federation.network.silo_service import CONSENT_FILE, LEDGER_FILE, SiloService
 from tacit.federation.network.silo_start import open_own_ledger
 from tacit.jobs.deployed.federation_job import FederationJob, read_job
+from tacit.jobs.deployed.own_model import write_own_model
 from tacit.jobs.deployed.silo_config import SiloConfig
-from tacit.learning.algorithms import algorithm_name, statistics_of
+from tacit.learning.algorithms import Method, algorithm_name
 from tacit.learning.objective import Grouped, Records
 from tacit.learning.preparation import Prepared
 from tacit.learning.settings import Settings
-from tacit.learning.training import make_silos
+from tacit.learning.training import silo_for
 from tacit.ledger import Cost, Ledger
-from tacit.privacy import Guarantee, PrivacyBudget, Relation, TrustModel
+from tacit.privacy import Guarantee, PrivacyBudget, TrustModel
 
 __all__ = ["PricedPlan", "SiloJob"]
 
@@ -172,22 +173,16 @@ class SiloJob:
         Args:
             ledger: Its account; None without one.
         """
-        settings, config = self._settings, self.config
-        own = {name: make(settings.objective) for name, make in settings.algorithm.statistics.items()}
-        shuffles = settings.trust is TrustModel.SHUFFLE
-        (made,) = make_silos(
-            [self.units],
-            settings.objective,
-            names=[config.name],
-            ledgers=None if ledger is None else [ledger],
-            planned=[len(self.units)] if settings.relation is Relation.ADD_REMOVE else None,
-            # What is in the job beside the owner's configuration, and in the plan that is agreed to.
-            trusts_server=settings.trusts_server and config.trusts_server is not False,
-            trusts_shuffler=shuffles and config.trusts_shuffler is not False,
+        # Whom it trusts is in the job beside the owner's configuration, and in the plan that is agreed to.
+        return silo_for(
+            self._settings,
+            self.units,
+            name=self.config.name,
+            ledger=ledger,
+            trusts_server=self.config.trusts_server is not False,
+            trusts_shuffler=self.config.trusts_shuffler is not False,
             sums=self._sums,
-            statistics={**statistics_of(settings.objective), **own},
         )
-        return made
 
     @property
     def _sums(self) -> MaskedSums | None:
@@ -222,14 +217,16 @@ class SiloJob:
         try:
             if entry is not None and self._settings.trust is TrustModel.SHUFFLE:
                 door = RemoteShuffler(entry.url, trust=client_context(config.authority))
+            silo = self.silo(ledger)
             service = SiloService(
-                self.silo(ledger),
+                silo,
                 roster=self.roster,
                 key=self.key,
                 state=config.state,
                 encoding=self._settings.encoding,
                 clauses=lambda _: self.job.terms.clauses(self._settings.trained_with),
                 door=door,
+                after=lambda run: self._keep_own_model(silo, run),
             )
             try:
                 yield service
@@ -240,6 +237,12 @@ class SiloJob:
                 door.close()
             if ledger is not None:
                 ledger.close()
+
+    def _keep_own_model(self, silo: Silo, run: str) -> None:
+        """Write the silo's personal model after an answer, where an algorithm makes one."""
+        algorithm = self._settings.algorithm
+        if isinstance(algorithm, Method) and algorithm.personal:
+            write_own_model(silo, algorithm.personal, terms=self.job.terms, run=run, state=self.config.state)
 
     async def serve(self, service: SiloService, stop: asyncio.Event) -> None:
         """Answer requests, by whichever door the configuration names, until `stop` is set."""
