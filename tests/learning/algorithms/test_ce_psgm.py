@@ -216,6 +216,15 @@ def test_a_whole_run_stands_and_half_the_noise_is_caught(trust: TrustModel) -> N
     stands_and_half_the_noise_is_caught(chosen, there, other, canary.score, runs=runs, statistics=statistics)
 
 
+def test_steps_are_no_longer_than_their_batches_allow() -> None:
+    """PSGM (2024), Theorem 4.2: of eta <= c min(1/L, 1/(K tau), sqrt(b)/(sqrt(K) L), ...) with c = 1/2."""
+    sizes, tau = (1000,) * 3, 1e-3
+    for batch, longest in ((Fixed(size=2), math.sqrt(2 / 8)), (Fixed(size=50), 1.0), (Full(), 1.0)):
+        walks = NoisyLocalStorm(local_steps=8, local_batch=batch, heterogeneity=tau)._walks
+        problem = prepare(settings_with(NoisyLocalStorm(rounds=4), None), sizes).problem
+        assert walks.longest_step(problem, 1.0) == pytest.approx(longest / (2 * problem.smoothness))
+
+
 # What is refused
 
 

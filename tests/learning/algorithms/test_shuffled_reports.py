@@ -304,6 +304,8 @@ def test_local_trust_and_none() -> None:
         ({"randomizer": "gaussian"}, "randomizer"),
         ({"batch": Poisson(size=2)}, "batch must be full or a fixed number"),
         ({"planes": 0}, "planes"),
+        ({"planes": 2}, "planes must be left out for the randomizer 'hemisphere', got 2"),
+        ({"samples": 3, "randomizer": "hadamard"}, "samples must be left out"),
         ({"samples": 0}, "samples"),
         ({"step_size": 0.0}, "step_size"),
         ({"average": 1.5}, "average"),

@@ -7,11 +7,12 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 from tacit.errors import ParameterError, RefusalError
-from tacit.federation import Fixed, Step
+from tacit.federation import Fixed, Full, Step
 from tacit.learning import (
     LinearObjective,
     NoisyDiff2,
@@ -26,6 +27,7 @@ from tacit.learning import (
     make_silos,
     train,
 )
+from tacit.learning.algorithms.prox_sgd import starting_gap
 from tacit.learning.algorithms.storm import estimate, hemisphere_level, storm, storm_bound, storm_momentum
 from tacit.learning.preparation import prepare
 from tacit.means import HemisphereMean, Round
@@ -133,11 +135,16 @@ def test_diff2_asks_what_spider_asks() -> None:
 
 
 def test_a_random_output_is_a_point_on_the_way() -> None:
-    points = descent(9, 1.5, Zero())
-    for seed in range(3):
-        algorithm = NoisyStorm(rounds=9, beta=0.3, step_size=1.5, output="random", draw=seed)
-        ends = [np.abs(run(settings_with(algorithm, None)).w - point).max() for point in points]
-        assert min(ends[1:-1]) < 1e-13
+    """One of x_0..x_(R-1), the start included: those before a step, which bounds are about."""
+    points, facts = descent(3, 1.5, Zero()), {"rounds": 3, "step_size": 1.5}
+    for kind in (NoisyStorm(beta=0.3, **facts), NoisyDiff2(period=2, **facts)):  # type: ignore[arg-type]
+        numbers = set()
+        for seed in range(10):
+            random = msgspec.structs.replace(kind, output="random", draw=seed)
+            ends = [np.abs(run(settings_with(random, None)).w - point).max() for point in points]
+            assert min(ends) < 1e-13
+            numbers.add(int(np.argmin(ends)))
+        assert numbers == {0, 1, 2}
 
 
 def reports(level: float, n: int, rng: np.random.Generator) -> Any:
@@ -308,6 +315,23 @@ def test_the_bound_holds_on_a_quadratic() -> None:
     assert 0.1 * bound < found < bound < math.inf
     assert storm_bound(smoothness=2.0, change_variance=change, **facts) == math.inf  # too long a step
     assert storm_bound(smoothness=1.0, change_variance=6.0, **facts) == math.inf
+
+
+def test_errors_of_two_means_of_one_sample_count_twice() -> None:
+    """Here they are equal: (1 - b) a + b a is a, and as if independent ((1 - b)^2 + b^2) |a|^2 < |a|^2."""
+    values = np.arange(12.0)
+    samples = np.array(list(itertools.combinations(values, 3))).mean(axis=1) - values.mean()
+    for beta in (0.1, 0.5, 0.9):
+        both = np.mean(((1 - beta) * samples + beta * samples) ** 2)
+        apart = ((1 - beta) ** 2 + beta**2) * np.mean(samples**2)
+        assert apart < both <= 2 * apart * (1 + 1e-12)
+    for batch, counted in ((Full(), 1), (Fixed(size=20), 2)):
+        algorithm = NoisyStorm(rounds=9, beta=0.3, batch=batch, step_size=0.1)
+        problem = prepare(settings_with(algorithm), SIZES).problem
+        alone = msgspec.structs.replace(algorithm, beta=1.0).error_bound(problem, 9)
+        gap = 2 * starting_gap(None, problem, smoothness=problem.smoothness) / (0.1 * 9)
+        found = algorithm.error_bound(problem, 9) - gap
+        assert found == pytest.approx(counted * (1 / 9 + 0.09) / (0.3 * 1.7) * (alone - gap) / (1 + 1 / 9))
 
 
 def test_momentum_is_the_rule_of_the_paper() -> None:

@@ -85,7 +85,7 @@ class NoisyLocalStorm(StormMethod, frozen=True, kw_only=True, tag="ce-psgm"):
         """Run on an `ask` and return the last point, or a public random one."""
         estimates, walks = -(-rounds // 2), self._walks
         # Of w_(r, 1), ..., w_(r, H) for all r, the points before each step.
-        kept = picked(self.output, walks.points(rounds) + 1, draw=self.draw)
+        kept = picked(self.output, walks.points(rounds), draw=self.draw)
         return walk_along(
             ask,
             w,
@@ -97,7 +97,7 @@ class NoisyLocalStorm(StormMethod, frozen=True, kw_only=True, tag="ce-psgm"):
             smoothness=self._smoothness(problem),
             local_smoothness=walks.known_smoothness(problem),
             follow=follow,
-            kept=None if kept is None else kept - 1,
+            kept=kept,
         )
 
     @property

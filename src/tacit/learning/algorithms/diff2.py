@@ -48,7 +48,7 @@ class NoisyDiff2(NoisySpider, frozen=True, kw_only=True, tag="diff2"):
         local_split: Share of the privacy of the run, in squares, that goes to walks.
         heterogeneity: tau, how far the Hessians of silos are from the mean one; None counts on 2 C3, which
             always holds. It only shortens steps.
-        output: "last", or "random": a uniform one of the points before each step; of "gd" but the start.
+        output: "last", or "random": a uniform one of the points before each step.
     """
 
     split: float | None = None
@@ -140,7 +140,7 @@ class NoisyDiff2(NoisySpider, frozen=True, kw_only=True, tag="diff2"):
         step = self.step_size
         if step is None:
             step = walks.longest_step(problem, self._shares(problem, rounds)[-1])
-        kept = picked(self.output, walks.points(rounds) + 1, draw=self.draw)
+        kept = picked(self.output, walks.points(rounds), draw=self.draw)
         return walk_along(
             ask,
             w,
@@ -152,7 +152,7 @@ class NoisyDiff2(NoisySpider, frozen=True, kw_only=True, tag="diff2"):
             smoothness=self._beta(problem),
             local_smoothness=walks.known_smoothness(problem),
             follow=follow,
-            kept=None if kept is None else kept - 1,
+            kept=kept,
         )
 
     @property

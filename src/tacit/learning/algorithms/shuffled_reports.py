@@ -135,6 +135,12 @@ class _Reports(Method, frozen=True, kw_only=True):
         check_choice("randomizer", self.randomizer, get_args(ReportRandomizer))
         check_count("planes", self.planes)
         check_count("samples", self.samples)
+        if self.randomizer not in ("rotated", "bitplane"):
+            for name, value in (("planes", self.planes), ("samples", self.samples)):
+                if value != 1:
+                    raise ParameterError(
+                        f"{name} must be left out for the randomizer {self.randomizer!r}, got {value!r}."
+                    )
         check_optional(step_size=self.step_size)
         check_probability("average", self.average)
         if not isinstance(self.batch, Fixed | Full):

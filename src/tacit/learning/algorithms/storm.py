@@ -57,7 +57,7 @@ class StormMethod(Method, frozen=True, kw_only=True):
         split: Share of the privacy of a round, in squares, that goes to its gradient.
         messages: Under shuffle trust, what silos send: "sums" with binomial noise, or as in the paper
             "hemispheres", one report of 64 bits for every record and mean, which needs more noise.
-        output: "last", or "random": a uniform one of the points before, the one that the bound is about.
+        output: "last", or "random": a uniform one of w_0..w_(R-1), the one that the bound is about.
         draw: Seed of the public draw of "random".
         gap: Bound on F(w_0) - min F; None is min(C1 D^2 / 2, L D).
     """
@@ -88,23 +88,21 @@ class StormMethod(Method, frozen=True, kw_only=True):
         check_count("draw", self.draw, low=0)
 
     def check(self, problem: Problem, rounds: int) -> None:
-        """Refuse unknown smoothness where a step size has to be made, and a random output of one round."""
+        """Refuse unknown smoothness where a step size has to be made."""
         self._step(problem, rounds)
-        if self.output == "random":
-            check_count("rounds of a random output", rounds, low=2)
 
     def error_bound(self, problem: Problem, rounds: int) -> float:
         """Return a bound on the mean squared length of the gradient: stationarity, not excess."""
-        smoothness = self._smoothness(problem)
+        smoothness, beta = self._smoothness(problem), self._momentum(problem, rounds)
         smoothness = smoothness if math.isfinite(smoothness) else 1 / (2 * self._step(problem, rounds))
         return storm_bound(
             step_size=self._step(problem, rounds),
             smoothness=smoothness,
             rounds=rounds,
-            momentum=self._momentum(problem, rounds),
+            momentum=beta,
             gap=starting_gap(self.gap, problem, smoothness=smoothness),
-            variance=problem.errors.get("gradient", 0.0),
-            change_variance=self._change_variance(problem, smoothness),
+            variance=self._counted(beta) * problem.errors.get("gradient", 0.0),
+            change_variance=self._change_variance(problem, rounds, smoothness),
         )
 
     def _first(self, problem: Problem, share: float = 1.0) -> Step:
@@ -166,14 +164,19 @@ class StormMethod(Method, frozen=True, kw_only=True):
             return self.step_size
         smoothness = self._smoothness(problem)
         smoothness = smoothness if math.isfinite(smoothness) else problem.known_smoothness
-        beta, variance = self._momentum(problem, rounds), self._change_variance(problem, smoothness)
+        beta, variance = self._momentum(problem, rounds), self._change_variance(problem, rounds, smoothness)
         steepest = 2 * (1 - beta) ** 2 * variance
         longest = math.sqrt(beta * (2 - beta) / steepest) if steepest > 0 and beta > 0 else math.inf
         return min(1 / (2 * smoothness), longest)
 
-    def _change_variance(self, problem: Problem, smoothness: float) -> float:
+    def _change_variance(self, problem: Problem, rounds: int, smoothness: float) -> float:
         """Return the squared error of a mean difference over the squared distance of its points."""
-        return problem.errors.get("difference", 0.0) * (smoothness / (2 * problem.radius)) ** 2
+        counted = self._counted(self._momentum(problem, rounds))
+        return counted * problem.errors.get("difference", 0.0) * (smoothness / (2 * problem.radius)) ** 2
+
+    def _counted(self, beta: float) -> int:
+        """Return how often an error counts: twice where two means are of one sample (`storm_bound`)."""
+        return 2 if 0 < beta < 1 and not isinstance(self.batch, Full) else 1
 
 
 class NoisyStorm(StormMethod, frozen=True, kw_only=True, tag="mb-psgm"):

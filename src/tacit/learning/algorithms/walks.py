@@ -80,10 +80,13 @@ class Walks:
         return TurnWalk(measures=(change,), batch=self.batch, steps=self.steps, offset=offset, stride=stride)
 
     def longest_step(self, problem: Problem, share: float) -> float:
-        """Return the longest step size for H steps, of the smoothness, of tau and of the noise of a walk."""
+        """Return the longest step size for H steps, of the smoothness, tau, batches and noise of a walk."""
         smoothness = self.known_smoothness(problem)
         tau = 2 * smoothness if self.heterogeneity is None else self.heterogeneity
         steps = [1 / (2 * smoothness), 1 / (2 * self.steps * tau)]
+        if not isinstance(self.batch, Full):
+            batch = self.batch.expected(min(problem.sizes))
+            steps.append(math.sqrt(batch / self.steps) / (2 * smoothness))
         (mean,) = self.kind(problem, share, 0).measures
         spread = getattr(mean.estimator.noise, "noise_multiplier", 0.0)  # type: ignore[union-attr]
         if spread > 0:  # sigma C3 |w - previous| is the noise of a difference, a coordinate
