@@ -89,8 +89,20 @@ def test_a_budget_is_met_by_exactly_itself() -> None:
     assert not meets(PureDP(0.3 * (1 + 1e-12)), PrivacyBudget(0.3))
 
 
-def test_no_noise_below_low() -> None:
-    assert calibrate(Gaussian, PrivacyBudget(1.0, 1e-5), low=10.0) == 10.0
+@pytest.mark.parametrize(("epsilon", "low"), [(1.0, 10.0), (40.0, 0.3), (40.0, 0.25)])
+def test_no_noise_below_low(epsilon: float, low: float) -> None:
+    assert calibrate(Gaussian, PrivacyBudget(epsilon, 1e-5), low=low) == low
+
+
+def test_noise_that_takes_the_widest_grids_is_not_priced_in_vain() -> None:
+    priced: list[float] = []
+
+    def event_at(x: float) -> Event:
+        priced.append(x)
+        return Repeat(Sampled(Gaussian(x), 0.05), 50)
+
+    calibrate(event_at, PrivacyBudget(1.0, 1e-6))
+    assert min(priced) >= 0.5
 
 
 def test_the_upper_end_is_found() -> None:

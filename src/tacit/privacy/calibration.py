@@ -82,10 +82,11 @@ def _searched(event_at: Callable[[float], Event], budget: Budget, low: float, hi
     overspent = _overspending(event_at, budget)
     if overspent(high) > 0:
         raise _cannot_be_met(event_at(high), budget, high)
-    # The first look is one value of the curve; pricing, a search, is for what may meet the budget only.
-    if overspent(low) <= 0 and meets(event_at(low), budget):
-        return low
+    least = low
     low, high = _bracket(overspent, low, high)
+    # Next to no noise takes the widest grids: it is looked at where all that is above meets the budget.
+    if high == least and meets(event_at(least), budget):
+        return least
     left, right = math.log(low), math.log(high)
 
     @cache  # the solver asks for both ends again
@@ -136,7 +137,7 @@ def _overspending(event_at: Callable[[float], Event], budget: Budget) -> Callabl
 
 
 def _bracket(overspent: Callable[[float], float], low: float, high: float) -> tuple[float, float]:
-    """Shrink [low, high] by doubling steps around 1, where most answers are."""
+    """Shrink [low, high] by doubling steps around 1, where most answers are; to `low` alone if it will do."""
     guess = min(max(1.0, low), high)
     if overspent(guess) > 0:
         while guess < high and overspent(min(2 * guess, high)) > 0:
@@ -144,7 +145,7 @@ def _bracket(overspent: Callable[[float], float], low: float, high: float) -> tu
         return guess, min(2 * guess, high)
     while guess > low and overspent(max(guess / 2, low)) <= 0:
         guess /= 2
-    return max(guess / 2, low), guess
+    return max(guess / 2, low), max(guess, low)
 
 
 def _cannot_be_met(event: Event, budget: Budget, high: float) -> BudgetError:
