@@ -59,7 +59,7 @@ NO_PENALTY = (
     *("sufficient-statistics", "sign-vote", "output-perturbation", "objective-perturbation", "local"),
     *("ce-psgm", "adaped", "fed-avg"),
 )
-REFUSED = (("dss-sgd", "shuffle"), ("ce-psgm", "shuffle"), ("ce-psgm", "aggregate"))
+REFUSED = (("dss-sgd", "shuffle"),)
 """What is run in one process only, as tests below and of the server say."""
 
 # Without noise all rounds are answered as under local trust: every third algorithm tells.
@@ -186,12 +186,6 @@ def over_machines(settings: Settings) -> Settings:
 def test_a_shuffler_that_cannot_read_draws_no_parties(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="draws no parties"):
         deployed(settings_of("dss-sgd", "shuffle"), tmp_path)
-
-
-@pytest.mark.parametrize("trust", ["shuffle", "aggregate"])
-def test_turns_of_single_silos_are_not_hidden_between_machines(trust: str, tmp_path: Path) -> None:
-    with pytest.raises(ParameterError, match="must be run in one process"):
-        deployed(over_machines(settings_of("ce-psgm", trust)), tmp_path)
 
 
 @pytest.mark.parametrize(("name", "trust"), CASES)

@@ -92,6 +92,8 @@ class MixedRun:
             ParameterError: Not a round of the plan, or a circle that the plan's price does not allow.
         """
         kind, parties = self._schedule.kind(order.step), order.parties
+        if self._schedule.steps[kind].alone:
+            raise ParameterError(f"step {order.step} is of one silo, which answers by itself.")
         for name, length in _DIGEST_BYTES.items():
             if len(getattr(order, name)) != length:
                 raise ParameterError(f"{name} must have {length} bytes, got {len(getattr(order, name))}.")

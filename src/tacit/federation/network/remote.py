@@ -118,11 +118,6 @@ class RemoteFederation(SiloFederation):
                 will accept it again at no cost.
             RefusalError: The journal is of another run.
         """
-        if plan.hides_among_others and any(step.alone for step, _ in plan.kinds):
-            raise ParameterError(
-                f"rounds of single silos under {plan.trust.value} trust must be run in one process: between "
-                "machines, every message there goes to the shuffler or under the masks."
-            )
         shuffled, masked = self._shuffler_of(plan, run), self._masks_of(plan, run)
         head = self._head(plan, run, participation, weights, budget)
         self._kept = known = self._journal.terms(head)

@@ -119,10 +119,11 @@ class RemoteRounds(SiloRounds):
         """Ask silos over the channel; return their answers, or what was made of them."""
         self._began, self._round = time.monotonic(), asked
         self._answered, self._replies, self._why = {}, Replies(), ""
-        if self._shuffled is not None:
-            return self._mixed(query, asked, self._shuffled)
-        if self._masked is not None:
-            return self._summed(query, asked, self._masked)
+        if not self._by_itself(query):  # who answers alone has all its noise, and hides among nobody
+            if self._shuffled is not None:
+                return self._mixed(query, asked, self._shuffled)
+            if self._masked is not None:
+                return self._summed(query, asked, self._masked)
         needed, encoded = self._needed(asked), encode_query(query)
         bodies = {k: AskedRound(encoded) for k in self._reachable(asked, needed)}
         found = self._asking.ask("ask", bodies, deadline=self._deadline, enough=needed)

@@ -65,6 +65,7 @@ from tacit.federation.network.wire import (
 )
 from tacit.federation.plan import Plan
 from tacit.federation.protocols import Memory
+from tacit.federation.schedule import Schedule
 from tacit.federation.silo import Silo
 from tacit.privacy import Guarantee, Neighbours, TrustModel
 from tacit.privacy.signed import raw_signature
@@ -104,6 +105,7 @@ class _Run:
 
     name: str
     plan: Plan
+    schedule: Schedule
     party: int
     noisy: bool
 
@@ -251,7 +253,7 @@ class SiloService:
         run, party = proposal.run, proposal.party
         self._run = None
         price = self._silo.accept(plan, party=party, run=run, budget=limit, memory=self._memory(plan, run))
-        self._run = _Run(run, plan, party, noisy=math.isfinite(price.epsilon))
+        self._run = _Run(run, plan, plan.schedule(), party, noisy=math.isfinite(price.epsilon))
         return plan, price
 
     def _memory(self, plan: Plan, run: str) -> Memory | AnswerFile:
@@ -267,7 +269,8 @@ class SiloService:
         current = self._ready(run)
         query = decode_query(asked.query)
         facts = {"run": run, "step": query.step, "query": query.digest().hex()}
-        if current.plan.trust is TrustModel.SHUFFLE:
+        alone = current.schedule.steps[current.schedule.kind(query.step)].alone
+        if current.plan.trust is TrustModel.SHUFFLE and not alone:
 
             def note(kind: str, signed: SignedDescriptor) -> None:
                 if kind == "answered":
@@ -288,7 +291,7 @@ class SiloService:
             note("uploaded", signed)
             return "uploaded", Uploaded()
         if asked.descriptor:
-            raise WireError(RefusalCode.CIRCLE, "there is no shuffler in the plan, and a descriptor came.")
+            raise WireError(RefusalCode.CIRCLE, "no shuffler is in such a round, and a descriptor came.")
         answer = self._silo.answer(query)
         self._after(run)
         # Whoever reads the log could try records until the hash of an exact sum comes out.
