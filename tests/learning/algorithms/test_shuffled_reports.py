@@ -199,8 +199,25 @@ def test_how_many_are_heard() -> None:
         (60_000, 1 / 6, 1.000083349e-4),
     ):
         given = -math.expm1(n * math.log1p(-q))
+        assert wanted > 1 / (q * n)  # by which Lemma 4.4.2 of Girgis (2023) divides large errors
         assert given / _heard(step_of(Poisson(rate=q)), n) == pytest.approx(wanted, rel=1e-9)
     assert _heard(step_of(Fixed(size=K)), CLIENTS) == K
+
+
+def test_means_are_unbiased_where_anybody_joins_and_nothing_else_is() -> None:
+    """Of rows that are all 1: Claim 4.4.1 of Girgis (2023) says so of every round, and 17 % are empty."""
+    n, q, rounds = 8, 0.2, 400
+    step = step_of(Poisson(rate=q), 30.0, dim=1)
+    kinds = with_honest(((step, rounds),), (1,) * n, n_min=n, colluding=0)
+    plan = Plan(steps=kinds, parties=n, trust=SHUFFLE, n_min=n, delta=0.5)
+    rng = np.random.default_rng(2)
+    ask = Crowd(Rows(-np.ones((n, 1))), {"gradient": minus}, trusts_shuffler=True, rng=rng).open(plan)
+    found = np.array([ask(r, {"w": np.zeros(1)}, (1.0,))[0][0] for r in range(rounds)])
+    joined = found != 0
+    assert found[joined] == pytest.approx(1.0)
+    share = -math.expm1(n * math.log1p(-q))
+    assert found.mean() == pytest.approx(share, abs=z_bound(1) * math.sqrt(share * (1 - share) / rounds))
+    assert share < 1 - z_bound(1) * math.sqrt(share * (1 - share) / rounds)
 
 
 def test_rounds_that_nobody_joins_are_no_steps() -> None:

@@ -120,6 +120,20 @@ def test_item_level(sampled: int, wanted: float) -> None:
     assert epsilon_of(Repeat(one, 500), 1e-6) == pytest.approx(wanted, rel=3e-3)
 
 
+@pytest.mark.parametrize(
+    ("level", "randomizer", "rounds", "wanted"),
+    [
+        (1.5, "general", 600, 0.38098),
+        (2 * math.asinh(0.75), "general", 1200, 0.49038),
+        (2 * math.asinh(0.75), "2rr", 240, 0.15764),
+    ],
+)
+def test_the_setting_of_the_thesis(level: float, randomizer: str, rounds: int, wanted: float) -> None:
+    """10,000 of 60,000 clients with one record each; bits of v = 1.5 have the level 2 asinh(v / 2)."""
+    one = drawn_round(lambda k: Shuffled(level, k, randomizer), clients=60_000, drawn=10_000)
+    assert epsilon_of(Repeat(one, rounds), 1e-5) == pytest.approx(wanted, rel=2e-4)
+
+
 def test_rejects() -> None:
     def once(k: int) -> Event:
         return Shuffled(1.0, k)
