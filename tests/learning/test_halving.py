@@ -75,6 +75,23 @@ def test_points_that_are_not_finite_end_a_run_at_once() -> None:
     assert HalvingTuner().tune(run, lambda w: float(w[0])).step_size == 0.125
 
 
+def test_points_that_are_not_finite_are_not_read() -> None:
+    """Or a mechanism that releases a finite loss of them would be asked more often than is priced."""
+    read: list[int] = []
+
+    def run(step: float, follow: Callable[[int, Array], None]) -> Array:
+        for r in range(65):
+            follow(r, np.array([np.nan if r >= 20 else float(r)]))
+        return np.array([np.nan])
+
+    def loss(w: Array) -> float:
+        read.append(len(read))
+        return 1.0
+
+    found = HalvingTuner(most_runs=2).tune(run, loss)
+    assert (found.runs, found.stable, len(read)) == (2, False, 2)
+
+
 def test_a_federation_is_trained_with_the_step_that_halving_finds() -> None:
     goal, silos = LinearObjective(loss=Squared(), features=D, feature_norm=1.0), data()
     algorithm = NoisyStorm(rounds=30, beta=1.0)

@@ -46,6 +46,13 @@ def test_the_table_at_round_numbers() -> None:
     assert [one.full_gradients for one in table] == [True, True, False, True, True, False]
 
 
+def test_local_noise_of_diff2_is_over_epsilon_and_of_walks_over_its_root() -> None:
+    """Table 1: sqrt(d) / (sqrt(K) epsilon b), and no R; the proofs: sqrt(d) / (R sqrt(K epsilon) b)."""
+    more = {one.method: one.terms.get("local noise") for one in nonconvex_rate_table(facts(epsilon=4.0))}
+    assert more["diff2-bvr-lsgd"] == pytest.approx(math.sqrt(1000) / (2 * 4 * 25))
+    assert more["ce-psgm"] == more["ce-psgm-fg"] == pytest.approx(math.sqrt(1000) / (64 * 4 * 25))
+
+
 @pytest.mark.parametrize("changes", [{}, ODD])
 def test_terms_have_the_scale_of_a_squared_gradient(changes: dict[str, Any]) -> None:
     """Losses that are c times as large have c^2 times the squared gradients."""

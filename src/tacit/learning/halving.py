@@ -50,7 +50,8 @@ class HalvingTuner:
     """Finds a step size by watching the training loss; NOT private, unless all that it looks at is priced.
 
     Every `check_every` rounds it reads a loss. One that exceeds `factor` times the one before `patience`
-    times in a row, or that is not finite, ends the run, and the next starts with half the step size. It does
+    times in a row, or that is not finite, ends the run, and so does a point that is not finite, whose loss is
+    not read; the next starts with half the step size. It does
     not see clipped steps that go back and forth far away, at losses that grow no more.
 
     Each run has its price, the losses are exact sums over private records, and the guarantee of the run that
@@ -143,7 +144,10 @@ class _Watch:
     def __call__(self, r: int, w: Array) -> None:
         """Look at a point after a round, where it is time."""
         tuner = self._tuner
-        if np.isfinite(w).all() and (r + 1) % tuner.check_every:
+        if not np.isfinite(w).all():  # which everybody sees: a loss of it would be one that is not priced
+            self._end()
+            return
+        if (r + 1) % tuner.check_every:
             return
         with np.errstate(over="ignore", invalid="ignore"):
             found = float(self._loss(w))
@@ -152,6 +156,10 @@ class _Watch:
         self.losses.append(found)
         if self._worse < tuner.patience and math.isfinite(found):
             return
+        self._end()
+
+    def _end(self) -> None:
+        """End the run, unless it is the last."""
         self.grew = True
         if not self._last:
             raise _GrowingError

@@ -166,7 +166,7 @@ def nonconvex_rate(method: Method, problem: NonconvexProblem, *, form: Form = "d
         terms["optimization"] = p.moved / (p.rounds * K)
         terms["local sampling"] = p.moved / (p.rounds * math.sqrt(K * b))
         if diff2:  # as printed: a noise of local steps that no number of rounds lessens
-            terms["local noise"] = p.moved * root / (math.sqrt(K * p.epsilon) * b)
+            terms["local noise"] = p.moved * root / (math.sqrt(K) * p.epsilon * b)
         elif full or not printed:
             terms["local noise"] = p.moved * root / (p.rounds * math.sqrt(K * p.epsilon) * b)
         if full or not printed:

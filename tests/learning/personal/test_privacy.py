@@ -104,8 +104,12 @@ def test_outsiders_pay_less_by_secret_coins_and_only_for_what_is_proven() -> Non
     seen = epsilon_of(adaped_event(view="aggregate", relation=zero, **options), 1e-5)
     hidden = epsilon_of(adaped_event(view="outsiders", rate=0.33, relation=zero, **options), 1e-5)
     assert hidden < 0.5 * seen
-    with pytest.raises(ParameterError, match="relation must be zero-out"):
-        adaped_event(view="outsiders", rate=0.33, **options)
+    # A party that is replaced: what methods of whole parties are priced by, for steps of the same length.
+    event = adaped_event(view="outsiders", rate=0.33, **options)
+    length = math.sqrt(10) * math.hypot(0.7 / 3, 0.4 / 2)
+    noise = Gaussian(math.sqrt(17) / length, Neighbours(Relation.ZERO_OUT, Unit.PARTY))
+    assert event == Repeat(Replaced(noise, 0.33), 60)
+    assert hidden < epsilon_of(event, 1e-5) < epsilon_of(adaped_event(view="aggregate", **options), 1e-5)
 
 
 @pytest.mark.parametrize(

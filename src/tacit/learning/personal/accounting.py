@@ -21,7 +21,7 @@ from tacit.errors import (
     check_positive,
     check_probability,
 )
-from tacit.privacy import Event, Gaussian, Neighbours, Relation, Repeat, Sample, Sampled, Unit
+from tacit.privacy import Event, Gaussian, Neighbours, Relation, Repeat, Replaced, Sample, Sampled, Unit
 
 __all__ = ["View", "adaped_event"]
 
@@ -47,9 +47,9 @@ def adaped_event(
 
     "server": noise in every step, or tau times its variance at the end of a round, in every message: always
     sound. "aggregate": that noise at the end of a round, and sums of `parties` messages alone are seen.
-    "outsiders": besides, every party takes part by a secret coin, and the noise of a sum stays the same; for
-    zero-out neighbours. In a round, the Renyi divergence of order alpha is alpha S^2 tau (C1^2 / sigma1^2 +
-    C2^2 / sigma2^2) / (2 m), with S = 2 for a replaced party, 1 for one left out, and m shares of noise.
+    "outsiders": besides, every party takes part by a secret coin, and the noise of a sum stays the same. In a
+    round that a party is in, the Renyi divergence of order alpha is alpha S^2 tau (C1^2 / sigma1^2 + C2^2 /
+    sigma2^2) / (2 m), with S = 2 for a replaced party, 1 for one left out, and m shares of noise.
 
     Args:
         view: Who looks.
@@ -65,7 +65,7 @@ def adaped_event(
         relation: What happens to a party: "replace-one" or "zero-out".
 
     Raises:
-        ParameterError: Something out of range, no noise, or a view that has no proof for the relation.
+        ParameterError: Something out of range, no noise, or neighbours that are added.
 
     Reference:
         Ozkara, Girgis, Data and Diggavi (2023), ICLR, Algorithm 3; Girgis (2023), Theorem 4.5.1, corrected.
@@ -96,16 +96,14 @@ def adaped_event(
     if shares < 1:
         raise ParameterError(f"colluding must be below parties ({parties}), got {colluding}.")
     moved = 2.0 if relation is Relation.REPLACE_ONE else 1.0
-    length = moved * math.sqrt(local_steps) * math.hypot(clip / std, psi_clip / psi_std)
-    once = Gaussian(math.sqrt(shares) / length, neighbours=Neighbours(relation, Unit.PARTY))
     if (rate is None) != (view != "outsiders"):
         raise ParameterError(f"rate is for view='outsiders', got {rate!r} with view={view!r}.")
+    length = math.sqrt(local_steps) * math.hypot(clip / std, psi_clip / psi_std)
     if rate is None:
+        once = Gaussian(math.sqrt(shares) / (moved * length), Neighbours(relation, Unit.PARTY))
         return Repeat(once, rounds)
-    if relation is not Relation.ZERO_OUT:
-        raise ParameterError(
-            f"relation must be zero-out for view='outsiders', got {relation.value}: a sum whose noise stays "
-            "the same shows nothing of a party that is left out."
-        )
     rate = check_probability("rate", rate, low_open=True)
-    return Repeat(Sampled(once, rate, Sample.POISSON), rounds)
+    left_out = Gaussian(math.sqrt(shares) / length, Neighbours(Relation.ZERO_OUT, Unit.PARTY))
+    if relation is Relation.ZERO_OUT:
+        return Repeat(Sampled(left_out, rate, Sample.POISSON), rounds)
+    return Repeat(Replaced(left_out, rate), rounds)
