@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -144,9 +145,51 @@ def test_parts_of_many_records_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     w, v = point(objective, 11), point(objective, 12)
     whole = objective.clipped_sum(w, records, 0.5), objective.clipped_difference(w, v, records, 0.5)
     monkeypatch.setattr("tacit.learning.networks._AT_ONCE", 1)
+    records = some_records(1000, seed=10)  # without the parts that are kept
     assert len(list(objective._parts(records))) == 16
     np.testing.assert_allclose(objective.clipped_sum(w, records, 0.5), whole[0], atol=1e-11)
     np.testing.assert_allclose(objective.clipped_difference(w, v, records, 0.5), whole[1], atol=1e-11)
+
+
+def test_factors_of_all_records_are_kept_from_one_difference_to_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    goal, rng = network(Squared(), "softplus"), np.random.default_rng(7)
+    points = [rng.normal(size=goal.size) for _ in range(3)]
+    passes: list[int] = []
+    back = NetworkObjective._losses_back
+
+    def counted(self: NetworkObjective, w: Array, records: Records) -> Any:
+        passes.append(1)
+        return back(self, w, records)
+
+    def found(records: Callable[[], Records], clip: float | None) -> list[Array]:
+        passes.clear()
+        return [
+            one
+            for w, previous in zip(points[1:], points, strict=False)
+            for one in (
+                goal.clipped_difference(w, previous, records(), 0.4, clip=clip),
+                goal.clipped_sum(w, records(), 0.7),
+            )
+        ]
+
+    def fresh() -> Records:
+        return some_records(50, seed=3)
+
+    monkeypatch.setattr(NetworkObjective, "_losses_back", counted)
+    known = fresh()
+    for clip, expected in ((0.7, 3), (None, 5)):  # in place of six: gradients have another clip than None
+        known.memo.clear()
+        wanted, kept = found(fresh, clip), found(lambda: known, clip)
+        np.testing.assert_array_equal(kept, wanted)
+        assert len(passes) == expected
+    other = network(Squared(), "tanh")
+    sums = [other.clipped_sum(points[2], some, 0.7) for some in (known, fresh())]
+    np.testing.assert_array_equal(sums[0], sums[1])
+    monkeypatch.setattr("tacit.learning.networks._KEPT", 0)
+    np.testing.assert_array_equal(found(lambda: known, 0.7), found(fresh, 0.7))
+    assert known.memo["factors"] is None
 
 
 def test_a_person_has_one_row() -> None:

@@ -28,6 +28,9 @@ Activation = Literal["relu", "tanh", "softplus"]
 _AT_ONCE = 2**17
 """Numbers of a layer that are in memory at once: they stay in the cache."""
 
+_KEPT = 2**23
+"""Most numbers that are kept of records until the next round."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkObjective:
@@ -155,8 +158,7 @@ class NetworkObjective:
         """Return the sum of the clipped gradients, without a matrix of them, shape (size,)."""
         total = np.zeros(self.size)
         with np.errstate(over="ignore", invalid="ignore"):
-            for some in self._parts(records):
-                back = self._losses_back(w, some).clipped(some.norms, radius)
+            for some, back in self._clipped_back(w, records, radius):
                 total += np.concatenate(
                     [
                         weighted_sum(some.X, back.hidden, dtype=dtype).ravel(),
@@ -178,14 +180,15 @@ class NetworkObjective:
         """Return the sum of the clipped rows of `RecordDifference`, shape (size,).
 
         Of the large layer, x is the same at both points, so a difference is an outer product again. Of the
-        small one, both factors change, and differences are rows.
+        small one, both factors change, and differences are rows. The factors at "w" are kept with the
+        records: of all records, the next difference is from there, and the next gradient at it.
         """
         total = np.zeros(self.size)
         with np.errstate(over="ignore", invalid="ignore"):
-            for some in self._parts(records):
-                first, second = (self._losses_back(point, some) for point in (w, previous))
-                if clip is not None:
-                    first, second = (back.clipped(some.norms, clip) for back in (first, second))
+            before, after = (self._clipped_back(point, records, clip) for point in (previous, w))
+            kept: list[tuple[Records, _Back]] = []
+            for (some, first), (_, second) in zip(after, before, strict=True):
+                kept += [(some, first)] if self._fits(records) else []
                 hidden = first.hidden - second.hidden
                 rows = _outer(first.inputs, first.slopes) - _outer(second.inputs, second.slopes)
                 sizes = np.hypot(some.norms * row_norms(hidden), row_norms(rows))
@@ -197,6 +200,7 @@ class NetworkObjective:
                         weighted_sum(rows, factors, dtype=dtype),
                     ]
                 )
+        records.memo["factors"] = (self, w.tobytes(), clip, kept) if kept else None
         return total
 
     def _layers(self, w: Array, dtype: Any) -> tuple[Array, Array]:
@@ -244,6 +248,22 @@ class NetworkObjective:
                 back *= -np.expm1(-hidden)  # 1 - e^-log(1 + e^s), the logistic function of s
         ones = np.ones((len(X), 1), dtype=hidden.dtype)
         return _Back(hidden=back, inputs=np.hstack([hidden, ones]), slopes=slopes)
+
+    def _clipped_back(
+        self, w: Array, records: Records, clip: float | None
+    ) -> Iterator[tuple[Records, _Back]]:
+        """Yield all records in parts, with the clipped factors of their gradients, kept ones if there are."""
+        kept = records.memo.get("factors")
+        if kept is not None and kept[:3] == (self, w.tobytes(), clip):
+            yield from kept[3]
+            return
+        for some in self._parts(records):
+            back = self._losses_back(w, some)
+            yield some, back if clip is None else back.clipped(some.norms, clip)
+
+    def _fits(self, records: Records) -> bool:
+        """Return whether the factors of all records are few enough to be kept."""
+        return len(records) * (2 * self.hidden + 1 + self.outputs) <= _KEPT
 
     def _parts(self, records: Records) -> Iterator[Records]:
         """Yield all records, in order, in parts whose layers stay in the cache."""
