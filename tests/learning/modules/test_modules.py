@@ -504,7 +504,7 @@ def test_modules_that_are_no_objective_are_refused(
     [
         (functional.cross_entropy, 3, "reduction='none'"),
         (lambda p, y: CROSS_ENTROPY(p * p.mean(), y), 3, "loss mixes records"),
-        (lambda p, y: p.nothing, 3, "loss does not run on predictions"),
+        (lambda p, y: p.nothing, 3, "loss <lambda> does not run on predictions"),
         (functional.binary_cross_entropy_with_logits, 1, r"end the module in torch.nn.Flatten\(0\)"),
         (nn.CrossEntropyLoss, 3, "loss must be a loss of tacit"),
         (Multinomial, 3, "loss must be a loss of tacit"),

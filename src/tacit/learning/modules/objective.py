@@ -13,6 +13,7 @@ import numpy as np
 
 from tacit.errors import ParameterError, TacitError, check_count, install_extra, shown
 from tacit.learning.losses import Loss
+from tacit.learning.modules.chunks import Totals, filled, isolated, joined, segments, taken
 from tacit.learning.objective import Records, clip_slopes
 from tacit.numerics import Array
 
@@ -86,9 +87,9 @@ class ModuleObjective:
         records = checks.probe_records(self._network, tokens=tokens)
         predictions = checks.check_rows(self._network, records)
         self._slopes = LossSlopes(loss, predictions)
-        self.outputs = self._slopes.outputs
+        self.outputs, self._zero = self._slopes.outputs, predictions[0] * 0
         numbers = checks.check_factors(
-            self._network, records, lambda said: self._slopes(said, np.zeros(len(said)))
+            self._network, records, lambda said: self._slopes(said, np.full(len(said), self._slopes.label))
         )
         self._wanted = min(_CHUNK, max(1, _NUMBERS // max(numbers, 1))) if chunk is None else chunk
         self._start = self._network.flat()
@@ -120,7 +121,7 @@ class ModuleObjective:
             return self._network.copy()
 
     def predictions(self, w: Array, X: Array) -> Array:
-        """Return what the module says of each record, shape (n,), or (n, outputs)."""
+        """Return what the module says of each record, shape (n,), or (n, outputs); 0 where it raises."""
         parts = [self._slopes.said(said).cpu().numpy() for _, said in self._said(w, X)]
         return np.concatenate(parts)
 
@@ -147,8 +148,13 @@ class ModuleObjective:
         return total
 
     def value(self, w: Array, records: Records) -> Array:
-        """Return the loss of each record, shape (n,)."""
-        parts = [self._slopes.values(said, records.y[part]) for part, said in self._said(w, records.X)]
+        """Return the loss of each record, shape (n,); NaN where it is not defined."""
+        parts = []
+        for part, said in self._said(w, records.X):
+            found, bad = isolated(partial(self._valued, said, records.y[part]), len(said))
+            parts.append(np.full(len(said), np.nan) if found is None else found)
+            if bad is not None:
+                parts[-1][bad] = np.nan
         return np.concatenate(parts)
 
     def gradients(self, w: Array, records: Records) -> Array:
@@ -191,11 +197,11 @@ class ModuleObjective:
             Shape (silos, size): as silo by silo, but for the order of additions.
         """
         ends = np.cumsum([len(one) for one in silos])
-        records = silos[0] if len(silos) == 1 else _joined(silos)
-        totals = _Totals(self._network, len(silos), exact=dtype is np.float64)
+        records = silos[0] if len(silos) == 1 else joined(silos)
+        totals = Totals(self._network, len(silos), exact=dtype is np.float64)
         for part, (parts,) in self._passes(records, [w]):
             factors = self._factors(parts, radius, exact=totals.exact)
-            totals.add(parts, factors, _segments(ends, part))
+            totals.add(parts, factors, segments(ends, part))
         return totals.sums
 
     def clipped_difference(
@@ -211,7 +217,7 @@ class ModuleObjective:
         """Return the sum of the clipped rows of `RecordDifference`, shape (size,)."""
         from tacit.learning.modules.folded import difference
 
-        totals, exact = _Totals(self._network, 1, exact=dtype is np.float64), dtype is np.float64
+        totals, exact = Totals(self._network, 1, exact=dtype is np.float64), dtype is np.float64
         for part, (first, second) in self._passes(records, [w, previous]):
             if clip is None:
                 ones = self._torch.ones(self.chunk, dtype=self._torch.float64, device=self._network.device)
@@ -237,8 +243,21 @@ class ModuleObjective:
             self._network.load(self._point(w))
             for start in range(0, max(len(X), 1), chunk):
                 part = slice(start, min(start + chunk, len(X)))
-                full = self._network.records(_filled(self._whole(X[part])[0], chunk))
-                yield part, self._network.predictions(full)[: part.stop - part.start]
+                full = filled(self._whole(X[part])[0], chunk)
+                said, bad = isolated(partial(self._predicted, full), chunk)
+                if said is None:
+                    said = self._zero.expand(chunk, *self._zero.shape)
+                elif bad is not None:
+                    said[self._torch.as_tensor(bad, device=said.device)] = 0
+                yield part, said[: part.stop - part.start]
+
+    def _predicted(self, X: Array, places: Any, _bad: Array | None) -> Any:
+        """Return what the module says of the records at some places."""
+        return self._network.predictions(self._network.records(X[places]))
+
+    def _valued(self, said: Any, y: Array, places: Any, _bad: Array | None) -> Array:
+        """Return the losses of the records at some places."""
+        return self._slopes.values(said[places], y[places])
 
     def _point(self, w: Array) -> Array:
         """Return a point, or refuse one of another length."""
@@ -251,27 +270,52 @@ class ModuleObjective:
     ) -> Iterator[tuple[slice, list[dict[str, Any]]]]:
         """Yield chunks of records, and what they add to each parameter at each of the points."""
         with _ONE_AT_A_TIME, self._network.alike():
-            chunk = self.chunk
+            chunk, points = self.chunk, [self._point(w) for w in points]
+            if len(points) == 1 and len(records):
+                self._network.load(points[0])
             for start in range(0, len(records), chunk):
                 part = slice(start, min(start + chunk, len(records)))
-                X, y = _filled(records.X[part], chunk), _filled(records.y[part], chunk)
-                found = []
-                for w in points:
-                    if start == 0 or len(points) > 1:
-                        self._network.load(self._point(w))
-                    found.append(self._back(X, y, together=len(points) == 1))
+                X, y = filled(records.X[part], chunk), filled(records.y[part], chunk, self._slopes.label)
+                found, bad = isolated(partial(self._pass, X, y, points), chunk)
+                if found is None:
+                    continue
                 if len(points) == 1 and self.tokens is None and X.dtype == self._floats:
-                    self._network.measured(found[0], X, _filled(records.norms[part], chunk))
+                    places, norms = taken(bad), filled(records.norms[part], chunk)
+                    self._network.measured(found[0], X[places], norms[places])
                 yield part, found
 
-    def _back(self, X: Array, y: Array, *, together: bool = False) -> dict[str, Any]:
-        """Return what a full chunk of records adds to each parameter."""
-        X, bad = self._whole(X)
+    def _pass(
+        self, X: Array, y: Array, points: Sequence[Array], places: Any, bad: Array | None
+    ) -> list[dict[str, Any]]:
+        """Return what a full chunk of records adds to each parameter at each of the points.
+
+        Args:
+            X: Shape (chunk, features).
+            y: Shape (chunk,).
+            points: One, which is loaded, or several.
+            places: Of the records that are taken.
+            bad: Which of them count as zero, shape (chunk,).
+        """
+        X, y = X[places], y[places]
+        if len(points) == 1:
+            return [self._back(X, y, bad, together=True)]
+        found = []
+        for w in points:
+            self._network.load(w)
+            found.append(self._back(X, y, bad))
+        return found
+
+    def _back(
+        self, X: Array, y: Array, bad: Array | None = None, *, together: bool = False
+    ) -> dict[str, Any]:
+        """Return what a full chunk of records, but the bad ones, adds to each parameter."""
+        X, odd = self._whole(X)
+        zero = [one for one in (odd, bad) if one is not None]
 
         def slopes(predictions: Any) -> Any:
             found = self._slopes(predictions, y)
-            if bad is not None:
-                found[self._torch.as_tensor(bad, device=found.device)] = 0
+            for one in zero:
+                found[self._torch.as_tensor(one, device=found.device)] = 0
             return found
 
         return self._network.back(self._network.records(X), slopes, together=together)
@@ -303,38 +347,9 @@ class ModuleObjective:
         record = probe_records(self._network, tokens=self.tokens, n=1).flatten(1).cpu().numpy()
         with _ONE_AT_A_TIME, self._network.alike():
             self._network.load(self._start)
-            parts = self._back(np.repeat(record, chunk, axis=0), np.zeros(chunk))
+            parts = self._back(np.repeat(record, chunk, axis=0), np.full(chunk, self._slopes.label))
             squares = [part.squared(exact=exact) for part in parts.values() for exact in (True, False)]
         return all(bool((each == each[0]).all()) for each in squares)
-
-
-class _Totals:
-    """Sums of silos, in float64 from chunk to chunk.
-
-    Within a chunk single precision is added up in memory that is there already: fresh one costs as much as
-    the sum.
-    """
-
-    def __init__(self, network: Any, silos: int, *, exact: bool) -> None:
-        self._network, self.exact = network, exact
-        self._chunk = network.zeros(silos, exact=exact)
-        self._sums: Array | None = None
-
-    def add(self, parts: Mapping[str, Any], factors: Any, segments: Sequence[tuple[int, slice]]) -> None:
-        """Add the rows of a chunk times their factors."""
-        for name, part in parts.items():
-            part.add(self._chunk[:, self._network.place(name, part)], factors, segments)
-        if not self.exact:
-            found = self._chunk.cpu().numpy().astype(np.float64)
-            self._sums = found if self._sums is None else self._sums + found
-            self._chunk.zero_()
-
-    @property
-    def sums(self) -> Array:
-        """Of each silo, shape (silos, size)."""
-        if self.exact or self._sums is None:
-            return np.array(self._chunk.cpu().numpy(), dtype=np.float64)
-        return self._sums
 
 
 def torch_objective(
@@ -423,25 +438,3 @@ def read_shape(shape: Any) -> tuple[int, ...]:
     if not isinstance(shape, Sequence | np.ndarray) or isinstance(shape, str):
         raise ParameterError(f"shape must be whole numbers, such as (1, 28, 28), got {shown(shape)}.")
     return tuple(check_count("shape", one) for one in shape)
-
-
-def _joined(silos: Sequence[Records]) -> Records:
-    """Return the records of all silos."""
-    return Records.of(np.concatenate([one.X for one in silos]), np.concatenate([one.y for one in silos]))
-
-
-def _filled(values: Array, n: int) -> Array:
-    """Return values with zeros behind them, n rows."""
-    return (
-        values
-        if len(values) == n
-        else np.concatenate([values, np.zeros((n - len(values), *values.shape[1:]), values.dtype)])
-    )
-
-
-def _segments(ends: Array, part: slice) -> list[tuple[int, slice]]:
-    """Return which records of a part are of which silo."""
-    if len(ends) == 1:
-        return [(0, slice(0, part.stop - part.start))]
-    cuts = np.concatenate([[0], ends]).clip(part.start, part.stop) - part.start
-    return [(int(k), slice(int(cuts[k]), int(cuts[k + 1]))) for k in np.flatnonzero(np.diff(cuts))]

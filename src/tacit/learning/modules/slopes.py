@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
 import torch
+from torch.nn.functional import binary_cross_entropy
 
 from tacit.errors import ParameterError, shown
 from tacit.learning.losses import Loss, Multinomial
@@ -23,6 +26,11 @@ class LossSlopes:
         loss: One of this room, or what takes tensors of predictions and labels.
         predictions: Of some public records, shape (n, ...).
 
+    Attributes:
+        single: Whether there is one prediction per record.
+        outputs: Predictions per record.
+        label: A public one, on which the loss is known to run.
+
     Raises:
         ParameterError: The loss does not fit the predictions, averages over records, or mixes them.
     """
@@ -37,11 +45,12 @@ class LossSlopes:
                 f"functools.partial(binary_cross_entropy_with_logits, reduction='none'); got {shown(loss)}."
             )
         self._loss: Any = loss
-        self._dtype = predictions.dtype
+        self._of_probabilities = not self.own and _of_probabilities(loss)
+        self._dtype, self.label = predictions.dtype, 0.0
         if self.own:
             self._check_outputs(predictions)
         else:
-            self._dtype = self._dtype_of_labels(predictions)
+            self._dtype, self.label = self._tried_labels(predictions)
 
     def said(self, predictions: Any) -> Any:
         """Return predictions as the loss takes them: one of ours takes (n,) where there is one per record."""
@@ -58,13 +67,15 @@ class LossSlopes:
         with np.errstate(over="ignore", invalid="ignore"), torch.no_grad():
             if self.own:
                 return np.asarray(self._loss.value(said.double().cpu().numpy(), y))
-            values = self._loss(said, self._labels(y, said)[0])
-            return np.asarray(values.double().cpu().numpy())
+            said, labels, bad = self._within(said, y)
+            found = np.asarray(self._loss(said, labels).double().cpu().numpy())
+            return found if bad is None else np.where(bad.cpu().numpy(), np.nan, found)
 
     def __call__(self, predictions: Any, y: Array) -> Any:
         """Return the derivative of each record's loss in what the module says, in its shape.
 
-        That of a label which is none of the classes of a loss of PyTorch is zero.
+        Where the loss is not defined it is zero: at a label that is none of the classes of a loss of PyTorch,
+        and at what is no probability where it takes these.
         """
         said = self.said(predictions)
         if self.own:
@@ -72,21 +83,26 @@ class LossSlopes:
                 numbers = said.cpu().numpy()
                 slopes = np.asarray(self._loss.slope(numbers, y.astype(numbers.dtype)))
             return tensor_of(slopes, said.dtype, said.device).reshape(predictions.shape)
-        labels, bad = self._labels(y, said)
+        told, labels, bad = self._within(said, y)
         with torch.enable_grad():
-            leaf = said.detach().requires_grad_()
+            leaf = told.detach().requires_grad_()
             (found,) = torch.autograd.grad(self._loss(leaf, labels).sum(), leaf)
         if bad is not None:
             found[bad] = 0
         return found.reshape(predictions.shape)
 
-    def _labels(self, y: Array, said: Any) -> tuple[Any, Any]:
-        """Return labels as the loss takes them, and which are none of its classes."""
-        if self._dtype != torch.int64:
-            return tensor_of(y, self._dtype, said.device), None
-        good = (y >= 0) & (y < self.outputs) & (np.floor(y) == y)
-        bad = None if good.all() else tensor_of(~good, torch.bool, said.device)
-        return tensor_of(np.where(good, y, 0), torch.int64, said.device), bad
+    def _within(self, said: Any, y: Array) -> tuple[Any, Any, Any]:
+        """Return predictions and labels that the loss is defined at, and which records are at others."""
+        if self._dtype == torch.int64:
+            good = (y >= 0) & (y < self.outputs) & (np.floor(y) == y)
+            labels = tensor_of(np.where(good, y, self.label), torch.int64, said.device)
+            return said, labels, None if good.all() else tensor_of(~good, torch.bool, said.device)
+        labels = tensor_of(y, self._dtype, said.device)
+        if not self._of_probabilities:
+            return said, labels, None
+        # An accelerator does not come back from the error that PyTorch raises for others.
+        inside = (said >= 0) & (said <= 1) & (labels >= 0) & (labels <= 1)
+        return said.where(inside, 0.5), labels.where(inside, 0), None if bool(inside.all()) else ~inside
 
     def _check_outputs(self, predictions: Any) -> None:
         """Refuse predictions that a loss of ours is not of."""
@@ -100,31 +116,81 @@ class LossSlopes:
                 f"module must return the {self._loss.classes} classes of the loss, got {self.outputs}."
             )
 
-    def _dtype_of_labels(self, predictions: Any) -> Any:
-        """Return the dtype of labels that a loss of PyTorch takes: that of predictions, or int64."""
-        n, errors = len(predictions), []
-        column = (
-            "; labels have shape (n,): end the module in torch.nn.Flatten(0), so that predictions have it too"
-            if predictions.ndim == 2 and predictions.shape[1] == 1
-            else ""
-        )
-        for dtype in (predictions.dtype, torch.int64):
-            y = torch.zeros(n, dtype=dtype, device=predictions.device)
+    def _tried_labels(self, predictions: Any) -> tuple[Any, float]:
+        """Return the dtype of labels that a loss of PyTorch takes, and one of them: 0, or 1."""
+        n, errors, name = len(predictions), [], _name(self._loss)
+        for label, dtype in product((0, 1), (predictions.dtype, torch.int64)):
+            y = torch.full((n,), label, dtype=dtype, device=predictions.device)
             try:
-                found = self._loss(predictions, y)
-            except Exception as error:  # noqa: BLE001 - it may raise anything for labels of another dtype
-                errors.append(f"{type(error).__name__}: {error!s:.120}")
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # of shapes, which are looked at below
+                    found = self._loss(predictions.clone().requires_grad_(), y)
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - it may raise anything
+                errors.append(f"{type(error).__name__}: {' '.join(str(error).split()):.120}")
                 continue
-            if tuple(found.shape) != (n,):
+            shape = tuple(getattr(found, "shape", ())) if isinstance(found, torch.Tensor) else None
+            if shape != (n,):
+                got = f"a {type(found).__name__}" if shape is None else str(shape)
                 raise ParameterError(
-                    f"loss must return one number per record, shape ({n},), got {tuple(found.shape)}: "
-                    f"one that averages or adds up takes reduction='none'{column}."
+                    f"loss must return one number per record, shape ({n},), got {got}: "
+                    f"one that averages or adds up takes reduction='none'{_column(predictions)}."
                 )
-            moved = predictions.clone()
-            moved[0] = 3 * moved[0] + 1
-            if not torch.equal(self._loss(moved, y)[1:], found[1:]):
-                raise ParameterError("loss mixes records: another prediction changes the loss of one.")
-            return dtype
+            if not (found.requires_grad and found.is_floating_point()):
+                raise ParameterError(
+                    f"loss must be real and have a derivative in predictions, and {name} has none: leave "
+                    "detach(), comparisons and whole numbers out of it."
+                )
+            if self._mixes(predictions, y, found):
+                raise ParameterError(
+                    "loss mixes records: another prediction or label changes the loss of one."
+                )
+            return dtype, float(label)
+        cure = _cure(name, predictions)
         raise ParameterError(
-            f"loss does not run on predictions of shape {tuple(predictions.shape)}: {errors[0]}{column}"
+            f"loss {name} does not run on predictions of shape {tuple(predictions.shape)} and labels 0 or 1 "
+            f"of shape ({n},): {cure or errors[0]}{'' if cure else _column(predictions)}."
         )
+
+    def _mixes(self, predictions: Any, y: Any, found: Any) -> bool:
+        """Whether another prediction or label of the first record changes the loss of others."""
+        moved, other = [predictions.clone() for _ in range(2)], y.clone()
+        moved[0][0], moved[1][0] = predictions[-1], 3 * predictions[0] + 1
+        other[0] = 1 - y[0]
+        for said, labels in ((moved[0], y), (moved[1], y), (predictions, other)):
+            try:
+                again = self._loss(said, labels)
+            except (Exception, SystemExit):  # noqa: BLE001, S112 - it may not be defined there
+                continue
+            if not torch.equal(again[1:].nan_to_num(), found[1:].nan_to_num()):
+                return True
+        return False
+
+
+def _name(loss: Any) -> str:
+    """Return what a person calls a loss."""
+    loss = getattr(loss, "func", loss)
+    return str(getattr(loss, "__name__", type(loss).__name__))
+
+
+def _of_probabilities(loss: Any) -> bool:
+    """Whether PyTorch defines a loss for predictions and labels in [0, 1] only."""
+    return getattr(loss, "func", loss) is binary_cross_entropy or type(loss) is torch.nn.BCELoss
+
+
+def _column(predictions: Any) -> str:
+    """Return what is missing where labels have another shape than one prediction per record."""
+    if predictions.ndim != 2 or predictions.shape[1] != 1:
+        return ""
+    return "; labels have shape (n,): end the module in torch.nn.Flatten(0), so that predictions have it too"
+
+
+def _cure(name: str, predictions: Any) -> str:
+    """Return what to do with a loss that is known, if predictions are the reason why it raises."""
+    if name not in ("binary_cross_entropy", "BCELoss") or predictions.ndim != 1:
+        return ""
+    if bool(((predictions >= 0) & (predictions <= 1)).all()):
+        return ""
+    return (
+        "it takes probabilities, and the module returns others: take binary_cross_entropy_with_logits, or "
+        "end the module in torch.nn.Sigmoid()"
+    )

@@ -1,0 +1,101 @@
+"""Chunks of records: one public size, filled up, and what is added up of each."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from tacit.learning.objective import Records
+from tacit.numerics import Array
+
+__all__ = ["Totals", "filled", "isolated", "joined", "segments", "taken"]
+
+Said = TypeVar("Said")
+
+
+class Totals:
+    """Sums of silos, in float64 from chunk to chunk.
+
+    Within a chunk single precision is added up in memory that is there already: fresh one costs as much as
+    the sum.
+    """
+
+    def __init__(self, network: Any, silos: int, *, exact: bool) -> None:
+        self._network, self.exact = network, exact
+        self._chunk = network.zeros(silos, exact=exact)
+        self._sums: Array | None = None
+
+    def add(self, parts: Mapping[str, Any], factors: Any, segments: Sequence[tuple[int, slice]]) -> None:
+        """Add the rows of a chunk times their factors."""
+        for name, part in parts.items():
+            part.add(self._chunk[:, self._network.place(name, part)], factors, segments)
+        if not self.exact:
+            found = self._chunk.cpu().numpy().astype(np.float64)
+            self._sums = found if self._sums is None else self._sums + found
+            self._chunk.zero_()
+
+    @property
+    def sums(self) -> Array:
+        """Of each silo, shape (silos, size)."""
+        if self.exact or self._sums is None:
+            return np.array(self._chunk.cpu().numpy(), dtype=np.float64)
+        return self._sums
+
+
+def joined(silos: Sequence[Records]) -> Records:
+    """Return the records of all silos."""
+    return Records.of(np.concatenate([one.X for one in silos]), np.concatenate([one.y for one in silos]))
+
+
+def filled(values: Array, n: int, value: float = 0.0) -> Array:
+    """Return values with a public one behind them, n rows."""
+    if len(values) == n:
+        return values
+    return np.concatenate([values, np.full((n - len(values), *values.shape[1:]), value, values.dtype)])
+
+
+def isolated(tried: Callable[[Any, Array | None], Said], n: int) -> tuple[Said | None, Array | None]:
+    """Run code on n records so that one that it raises for changes nothing for others, unseen by anybody.
+
+    Such records are looked for in halves, and in halves of these, each repeated until there are n: so nothing
+    but the record itself says whether it is one of them. Of f of them that takes 2 f log2(n) runs, and 2 n at
+    most. Then another one is in their places.
+
+    Args:
+        tried: Runs on the records at some places, n of them, of which some are to count as zero; None: none.
+        n: Number of records.
+
+    Returns:
+        What it says, None where it raises for all; and which records are bad, shape (n,), None for none.
+    """
+    with warnings.catch_warnings():  # what is said of some records only tells of them
+        warnings.simplefilter("ignore")
+        try:
+            return tried(slice(None), None), None
+        except (Exception, SystemExit):  # noqa: BLE001 - a module or a loss of somebody may raise anything
+            bad = np.zeros(n, dtype=bool)
+        left = [np.arange(n)]
+        while left:
+            part = left.pop()
+            try:
+                tried(np.resize(part, n), None)
+            except (Exception, SystemExit):  # noqa: BLE001 - the same
+                bad[part] = len(part) == 1
+                left += np.array_split(part, 2) if len(part) > 1 else []
+        return (None if bad.all() else tried(taken(bad), bad)), bad
+
+
+def taken(bad: Array | None) -> Any:
+    """Return the places of the records that are taken: of the first good one, where one is bad."""
+    return slice(None) if bad is None else np.where(bad, bad.argmin(), np.arange(len(bad)))
+
+
+def segments(ends: Array, part: slice) -> list[tuple[int, slice]]:
+    """Return which records of a part are of which silo."""
+    if len(ends) == 1:
+        return [(0, slice(0, part.stop - part.start))]
+    cuts = np.concatenate([[0], ends]).clip(part.start, part.stop) - part.start
+    return [(int(k), slice(int(cuts[k]), int(cuts[k + 1]))) for k in np.flatnonzero(np.diff(cuts))]

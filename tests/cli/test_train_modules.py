@@ -1,0 +1,93 @@
+"""`tacit train --model package.module:Class`: what that code does to a private record shows nowhere."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tacit.cli import main
+
+torch = pytest.importorskip("torch")
+
+NET = """
+import sys
+import warnings
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.say = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1))
+
+    def forward(self, x):
+        ratio = x[:, 0] / x[:, 1]
+        if bool(((ratio - 9.9).abs() < 1e-3).any()):
+            raise ValueError(f"somebody has {x}")
+        if bool(((ratio + 9.9).abs() < 1e-3).any()):
+            sys.exit(5)
+        if bool(((ratio - 10 / 99).abs() < 1e-5).any()):
+            warnings.warn(f"somebody has {x}")
+        return self.say(x)
+"""
+COLUMNS = """version = 1
+[columns.dose]
+kind = "numeric"
+lower = -1
+upper = 1
+[columns.age]
+kind = "numeric"
+lower = -1
+upper = 1
+[label]
+kind = "classes"
+column = "y"
+classes = [0, 1]
+"""
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> object:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_tables_of_one_other_record_are_told_apart_by_nothing_public(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """No error, no warning, no exit status, no plan and no statement; a record is in training or held out."""
+    monkeypatch.chdir(tmp_path)
+    Path("frail_networks.py").write_text(NET)
+    Path("columns.toml").write_text(COLUMNS)
+    monkeypatch.delitem(sys.modules, "frail_networks", raising=False)
+    importlib.invalidate_caches()
+    rows = np.random.default_rng(0).uniform(-0.5, 0.5, (60, 2)).round(3)
+    y = (rows[:, 1] > 0).astype(int)
+    seen = []
+    for case in (None, (0.99, 0.1), (-0.99, 0.1), (0.1, 0.99)):
+        changed = rows.copy()
+        if case is not None:
+            changed[[7, 30, 31, 50, 59]] = case  # of these at least one is held out, and one is not
+        lines = [f"{a},{b},{label}" for (a, b), label in zip(changed, y, strict=True)]
+        Path("data.csv").write_text("dose,age,y\n" + "\n".join(lines) + "\n")
+        words = ["--columns", "columns.toml", "--model", "frail_networks:Net", "--trust", "central"]
+        price = ["--epsilon", "2", "--delta", "1e-5", "--rounds", "2", "--seed", "1"]
+        shutil.rmtree("runs", ignore_errors=True)
+        code = main(["train", "data.csv", *words, *price, "--name", "r"])
+        out, err = capfd.readouterr()
+        assert code == 0, err
+        files = [Path("runs/r", name).read_text() for name in ("plan.toml", "statement.json")]
+        statement = re.sub(r'"(created|model.json)": "[^"]*"', "", files[1])
+        public = re.sub(r"\d+\.\d+( ± \d+\.\d+)? %|\d+\.\d+ *$", "", out, flags=re.MULTILINE)
+        seen.append((err, files[0], statement, re.sub(r"[ ─]+", " ", public)))
+    assert "somebody" not in str(seen)
+    for other in seen[1:]:
+        assert other == seen[0]
