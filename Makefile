@@ -43,15 +43,15 @@ $(VENV)/bin/python:
 
 $(VENV)/base: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@$(BIN)/python tools/need_python.py || { echo "It is the one in $(VENV); make clean removes that." >&2; exit 1; }
-	$(PIP) install --constraint constraints.txt --editable .
+	$(PIP) install --no-compile --constraint constraints.txt --editable .
 	touch $@
 
 $(VENV)/dev: $(VENV)/base
-	$(PIP) install --constraint constraints.txt --editable '.[dev]'
+	$(PIP) install --no-compile --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
 $(VENV)/docs: $(VENV)/base
-	$(PIP) install --constraint constraints.txt --editable '.[docs]'
+	$(PIP) install --no-compile --constraint constraints.txt --editable '.[docs]'
 	touch $@
 
 lock: $(VENV)/dev                       ## refresh constraints.txt from pyproject.toml

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from scipy.linalg import toeplitz
 
-from tacit.audits import audit
 from tacit.errors import ParameterError
 from tacit.federation import Batch, CorrelatedStep, Disjoint, Fixed, Full, Poisson
 from tacit.jobs import Job, JobConfig
@@ -44,7 +43,7 @@ from tacit.numerics import (
     square_root_column,
 )
 from tacit.privacy import Gaussian, Neighbours, PrivacyBudget, Relation, TrustModel, calibrate
-from tests.statistics import FALSE_ALARM
+from tests.learning.attacks import parted
 
 LOCAL, CENTRAL = TrustModel.LOCAL, TrustModel.CENTRAL
 OBJECTIVE = LinearObjective(loss=Logistic(), features=4, feature_norm=1.0)
@@ -360,6 +359,6 @@ def test_a_whole_run_stands_and_half_the_noise_is_caught(
         return np.array([once(present, int(seed)) for seed in rng.integers(0, 2**62, size)])
 
     claim = honest.plan.event([2], trust), loose.delta
-    found = audit(run, claim, runs=600, confidence=1 - FALSE_ALARM, rng=np.random.default_rng(8))
+    found = parted(run, claim, runs=220)
     assert found.claimed_epsilon == pytest.approx(1.0, abs=1e-3)
     assert found.refuted == (factor < 1)

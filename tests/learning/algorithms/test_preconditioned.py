@@ -372,8 +372,10 @@ def stands(
         assert moved == pytest.approx(level.mu**2, rel=0.05 if summed else 1e-6)
         return lambda seen: np.array([sum(float(ways[each.step] @ each.means[0]) for each in seen)])
 
-    runs = 700 if rest else 600
-    stands_and_half_the_noise_is_caught(settings, [there, *rest], [other, *rest], likelihood_ratio, runs=runs)
+    parties, neighbours = [there, *rest], [other, *rest]
+    stands_and_half_the_noise_is_caught(
+        settings, parties, neighbours, likelihood_ratio, runs=220, normal=True
+    )
 
 
 ATTACKED = [

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tacit.audits import audit
 from tacit.errors import ParameterError, PlanWarning, PrivacyWarning
 from tacit.federation import Full, Poisson, Query
 from tacit.learning import (
@@ -44,9 +43,7 @@ from tacit.privacy import (
     epsilon_of,
     renyi_of,
 )
-from tacit.randomness import simulated
-from tests.learning.attacks import LOOSE, Overheard, quieter
-from tests.statistics import FALSE_ALARM
+from tests.learning.attacks import LOOSE, Overheard, parted, quieter
 
 NOISE: dict[str, Any] = {"clip": 0.7, "std": 3.0, "psi_clip": 0.4, "psi_std": 2.0}
 PARTY = Neighbours(unit=Unit.PARTY)
@@ -247,14 +244,8 @@ def test_a_whole_run_stands_and_half_the_noise_is_caught(name: str) -> None:
             found = [-once(int(rng.integers(2**62)), label) for _ in range(-(-size // D))]
             return np.concatenate(found)[:size]
 
-        found = audit(
-            run,
-            (honest.plan.event([1] * D, TrustModel.AGGREGATE), LOOSE.delta),
-            runs=600,
-            confidence=1 - FALSE_ALARM,
-            rng=simulated(1, "audit"),
-            attack="party",
-        )
+        claim = honest.plan.event([1] * D, TrustModel.AGGREGATE), LOOSE.delta
+        found = parted(run, claim, runs=10 * D)
         assert 1 - 1e-3 <= found.claimed_epsilon / LOOSE.epsilon <= 1 + 1e-9
         return bool(found.refuted)
 
