@@ -14,6 +14,7 @@ from tacit.federation import Batch, Circle, Full, Measure, Plan, Query, Silo, St
 from tacit.federation.answers import binding, digest_of_run
 from tacit.federation.network.descriptor import RoundOrder, RunOrder, SignedDescriptor
 from tacit.federation.network.faults import Fault, RoundError
+from tacit.federation.network.keys import SealingKey
 from tacit.federation.network.parcels import ParcelForm, SealedBatch, make_parcel, parcel_form
 from tacit.federation.network.shuffler_client import LocalShuffler
 from tacit.federation.network.shuffling import Shuffling
@@ -165,6 +166,7 @@ class World:
             bound=self.bound(about.circle, about.step),
             info=signed.info,
             key=self.who.opening.public,
+            draw=SealingKey(about.draw) if about.draw else None,
         )
 
     def bound(self, circle: Circle, step: int = 0) -> bytes:

@@ -87,8 +87,8 @@ def test_a_descriptor_of_another_shuffler_or_of_nobody_is_refused(made: World) -
     garbage = SignedDescriptor(b"\xc1", made.who.shuffler.sign("descriptor", b"\xc1")).to_bytes()
     with pytest.raises(ParameterError, match="cannot be read"):
         checked(made, garbage)
-    with pytest.raises(ParameterError, match="version 2"):
-        checked(made, described(made, version=2))
+    with pytest.raises(ParameterError, match="version 3"):
+        checked(made, described(made, version=3))
 
 
 def test_the_digest_of_a_run_tells_plans_and_names_apart(made: World) -> None:

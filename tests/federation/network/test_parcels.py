@@ -152,7 +152,7 @@ def _sealed(groups: list[list[Message]], key: OpeningKey, info: bytes) -> tuple[
     form = form_of(tuple(groups))
     answer = encode_answer(tuple(tuple(m.to_bytes() for m in group) for group in groups), b"b" * 16)
     parcel = make_parcel(answer, form=form, party=0, bound=b"b" * 16, info=info, key=key.public)
-    return SealedBatch(rows=1, parties=1, sealed=form.sealed, symbols=form.symbols, body=parcel), form
+    return SealedBatch(rows=1, parties=1, came=1, sealed=form.sealed, symbols=form.symbols, body=parcel), form
 
 
 # --- the sum lane
@@ -264,8 +264,8 @@ def test_padding_and_numbers_of_messages_are_held_against_the_plan(tmp_path: Pat
 def test_what_is_no_batch_is_refused(data: bytes) -> None:
     with pytest.raises(ParameterError, match="cannot be read"):
         SealedBatch.from_bytes(data)
-    batch = SealedBatch(rows=1, parties=1, sealed=(1,), symbols=(0,), body=b"", version=2)
-    with pytest.raises(ParameterError, match="version 2"):
+    batch = SealedBatch(rows=1, parties=1, came=1, sealed=(1,), symbols=(0,), body=b"", version=3)
+    with pytest.raises(ParameterError, match="version 3"):
         SealedBatch.from_bytes(batch.to_bytes())
 
 

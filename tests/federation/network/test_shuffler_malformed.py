@@ -92,7 +92,7 @@ def _batch_elsewhere(made: World, signed: SignedDescriptor) -> SealedBatch:
     sums: Any = sum(int.from_bytes(parcel[length:], "little") for parcel in parcels) % 2**64
     body = b"".join(parcel[:length] for parcel in parcels) + bytes(8 * made.form(0).words)
     assert sums >= 0
-    return SealedBatch(rows=21, parties=3, sealed=(3,), symbols=(21 * 68,), body=body)
+    return SealedBatch(rows=21, parties=3, came=3, sealed=(3,), symbols=(21 * 68,), body=body)
 
 
 def test_no_bytes_crash_a_door_or_enter_a_round(made: World) -> None:

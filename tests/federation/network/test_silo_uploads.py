@@ -116,7 +116,7 @@ def test_an_answer_goes_to_the_shuffler_and_the_server_hears_one_word(lab: Lab) 
     assert first != again
     opened = [
         open_batch(
-            SealedBatch(rows=SIZE, parties=1, sealed=FORM.sealed, symbols=FORM.symbols, body=parcel),
+            SealedBatch(rows=SIZE, parties=1, came=1, sealed=FORM.sealed, symbols=FORM.symbols, body=parcel),
             form=FORM,
             info=beside.info,
             key=lab.opening,

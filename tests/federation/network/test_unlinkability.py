@@ -19,6 +19,8 @@ from scipy import stats
 from sklearn.ensemble import RandomForestClassifier
 
 from tacit.federation.answers import encode_answer
+from tacit.federation.network.descriptor import SignedDescriptor
+from tacit.federation.network.draws import draw_key
 from tacit.federation.network.mixing import MixedRun, OpenRound
 from tacit.federation.network.parcels import SealedBatch, make_parcel, open_batch
 from tacit.federation.network.sealing import open_sealed
@@ -203,8 +205,10 @@ def _round_of(plan: Any, sizes: tuple[int, ...]) -> OpenRound:
         run = MixedRun(plan, who.roster)
         made = World(plan, who, [], None)  # type: ignore[arg-type]
         order = made.order(0, range(len(sizes)))
-        described = run.describe(order, active=set(range(len(sizes))), session=bytes(16))
-        _HELD[sizes] = OpenRound.of(described, run, 0.0)
+        draw = draw_key(who.shuffler, bytes(16))
+        described = run.describe(order, active=set(range(len(sizes))), session=bytes(16), draw=draw.public)
+        signed = SignedDescriptor.of(described, who.shuffler)
+        _HELD[sizes] = OpenRound.of(signed, run, 0.0, draw=draw)
     return _HELD[sizes]
 
 

@@ -16,6 +16,7 @@ import msgspec
 from tacit.errors import AuthenticationError, ParameterError, RefusalError
 from tacit.federation.answers import digest_of_run
 from tacit.federation.circle import Circle
+from tacit.federation.drawn import DrawnStep
 from tacit.federation.network.keys import KEY_BYTES, SIGNATURE_BYTES, SealingKey, SigningKey
 from tacit.federation.network.roster import SHUFFLER, Roster
 from tacit.federation.plan import Plan
@@ -32,7 +33,7 @@ __all__ = [
     "check_descriptor",
 ]
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 _LONGEST: Final = 2**20
 
 
@@ -52,6 +53,7 @@ class Descriptor(msgspec.Struct, frozen=True, kw_only=True, array_like=True, for
         n_min: Parties below which nothing is released, as in the plan.
         seconds: How long the shuffler waits, by its own clock, from when it opens or reopens the round.
         blob_bytes: Length of every sealed message of the round.
+        draw: The key that words are sealed with, by which parties are drawn; empty where all are mixed.
         version: Of this form.
     """
 
@@ -67,6 +69,7 @@ class Descriptor(msgspec.Struct, frozen=True, kw_only=True, array_like=True, for
     n_min: int
     seconds: float
     blob_bytes: int
+    draw: bytes = b""
     version: int = _VERSION
 
     @property
@@ -154,7 +157,8 @@ def check_descriptor(
     Raises:
         AuthenticationError: Not signed by the shuffler of the roster, or with another key for the server.
         RefusalError: It is about another federation, run or query, other sizes than the roster's, another
-            `n_min` than the plan's, or a circle without this silo.
+            `n_min` than the plan's, a circle without this silo, or draws parties where the plan does not, or
+            the other way round.
         ParameterError: Not a descriptor.
     """
     signed = SignedDescriptor.from_bytes(data)
@@ -176,6 +180,14 @@ def check_descriptor(
         raise RefusalError(f"the descriptor of step {query.step} is about a circle without silo {name!r}.")
     if about.sizes != tuple(roster.sizes[k] for k in about.parties):
         raise RefusalError("the descriptor counts on other sizes of silos than the roster.")
+    schedule = plan.schedule()
+    if isinstance(schedule.steps[schedule.kind(query.step)], DrawnStep) != bool(about.draw):
+        raise RefusalError(
+            f"the descriptor of step {query.step} must have a key for words where parties are drawn, and "
+            "only there."
+        )
+    if about.draw:
+        SealingKey(about.draw)
     return signed
 
 

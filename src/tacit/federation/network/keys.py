@@ -17,6 +17,8 @@ from typing import Final, Literal, Self, get_args
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
@@ -157,6 +159,14 @@ class SigningKey:
     def sign(self, purpose: Purpose, data: bytes) -> bytes:
         """Return 64 bytes that show that whoever holds this key meant `data`, for this purpose."""
         return self._key.sign(_for(purpose, data))
+
+    def opening_key(self, purpose: str, salt: bytes) -> OpeningKey:
+        """Return a key for what is sealed to this party, always the same: another for other arguments.
+
+        HKDF (RFC 5869) with SHA-256 of the private key: nobody learns either of them from the other.
+        """
+        derived = HKDF(SHA256(), length=KEY_BYTES, salt=salt, info=b"tacit 1 " + purpose.encode())
+        return OpeningKey(X25519PrivateKey.from_private_bytes(derived.derive(self._key.private_bytes_raw())))
 
     def __repr__(self) -> str:
         return f"SigningKey of {self.public!r}"

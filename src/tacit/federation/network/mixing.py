@@ -11,9 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.errors import ParameterError, RefusalError
-from tacit.federation.drawn import DrawnStep
-from tacit.federation.network.descriptor import Descriptor, RoundOrder
-from tacit.federation.network.parcels import WORD_BYTES, ParcelForm, SealedBatch, parcel_form
+from tacit.federation.drawn import DrawnStep, drawn_by_words
+from tacit.federation.network.descriptor import Descriptor, RoundOrder, SignedDescriptor
+from tacit.federation.network.draws import open_draw
+from tacit.federation.network.keys import OpeningKey, SealingKey
+from tacit.federation.network.parcels import ParcelForm, SealedBatch, parcel_form
 from tacit.federation.network.roster import Roster
 from tacit.federation.plan import Plan
 from tacit.privacy import TrustModel
@@ -44,11 +46,6 @@ class MixedRun:
             raise ParameterError(
                 f"the plan must be for the {len(roster.silos)} silos of the roster, got {plan.parties}."
             )
-        if any(isinstance(step, DrawnStep) for step, _ in plan.kinds):
-            raise ParameterError(
-                "a shuffler between machines cannot read messages, and draws no parties: run the plan in one "
-                "process, or let all of them take part."
-            )
         plan.check_sizes(roster.sizes)
         plan.check_answers(roster.sizes)
         plan.check_honest(roster.sizes)
@@ -72,6 +69,11 @@ class MixedRun:
         batch = self._schedule.steps[self._schedule.kind(step)].batch
         return sum(batch.size_for(n) for n in sizes)
 
+    def drawn(self, step: int) -> DrawnStep | None:
+        """Return a step whose parties are drawn; None where all are mixed."""
+        found = self._schedule.steps[self._schedule.kind(step)]
+        return found if isinstance(found, DrawnStep) else None
+
     def form(self, step: int, size: int) -> ParcelForm:
         """Return the form of the parcel of a party of that size in a round."""
         return self._forms(self._schedule.kind(step), size)
@@ -80,13 +82,16 @@ class MixedRun:
         """Return the form of the parcel of every party of a round."""
         return {party: self.form(descriptor.step, n) for party, n in descriptor.circle.size_of.items()}
 
-    def describe(self, order: RoundOrder, *, active: set[int], session: bytes) -> Descriptor:
+    def describe(
+        self, order: RoundOrder, *, active: set[int], session: bytes, draw: SealingKey
+    ) -> Descriptor:
         """Return what is to be signed of a round.
 
         Args:
             order: By the server.
             active: Indices of silos whose keys count.
             session: The shuffler's identity.
+            draw: Its key for words.
 
         Raises:
             ParameterError: Not a round of the plan, or a circle that the plan's price does not allow.
@@ -122,6 +127,7 @@ class MixedRun:
             n_min=self._plan.n_min,
             seconds=order.seconds,
             blob_bytes=self._forms(kind, sizes[0]).blob_bytes,
+            draw=b"" if self.drawn(order.step) is None else draw.raw,
         )
         try:
             ParcelForm.total(self.forms(descriptor).values())
@@ -135,23 +141,45 @@ class OpenRound:
     """A round that waits for parcels: the only place that knows who sent which.
 
     Attributes:
-        descriptor: What was signed of it.
+        signed: What was signed of it.
         run: The run.
+        draw: The shuffler's key for words.
         forms: Of the parcels, by party.
         until: When it is over, by the shuffler's clock.
         parcels: What came, by party.
+        words: By which those who sent are drawn, by party; none where all are mixed.
     """
 
-    descriptor: Descriptor
+    signed: SignedDescriptor
     run: MixedRun
+    draw: OpeningKey
     forms: dict[int, ParcelForm]
     until: float
     parcels: dict[int, bytearray] = field(default_factory=dict)
+    words: dict[int, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, descriptor: Descriptor, run: MixedRun, now: float) -> Self:
+    def of(cls, signed: SignedDescriptor, run: MixedRun, now: float, *, draw: OpeningKey) -> Self:
         """Return a round that nobody has sent to."""
-        return cls(descriptor, run, run.forms(descriptor), now + descriptor.seconds)
+        about = signed.descriptor
+        return cls(signed, run, draw, run.forms(about), now + about.seconds)
+
+    @property
+    def descriptor(self) -> Descriptor:
+        """What is said of it."""
+        return self.signed.descriptor
+
+    def take(self, party: int, parcel: bytearray) -> None:
+        """Take the parcel of a party, which has its length.
+
+        Raises:
+            AuthenticationError: The word in it is not its own, for this round.
+        """
+        form = self.forms[party]
+        if form.draws:
+            sealed = bytes(parcel[form.sums_end :])
+            self.words[party] = open_draw(sealed, party=party, info=self.signed.info, key=self.draw)
+        self.parcels[party] = parcel
 
     @property
     def whole(self) -> bool:
@@ -164,25 +192,28 @@ class OpenRound:
         return sum(form.size for form in self.forms.values())
 
     def mixed(self, rng: np.random.Generator) -> SealedBatch | None:
-        """Return the batch of those that came; None where they are too few.
+        """Return the batch of those that came, or were drawn of them; None where too few came.
 
         Sealed messages are permuted, masked counts added up modulo 2**64.
         """
         came, size_of = sorted(self.parcels), self.descriptor.circle.size_of
-        sizes = [size_of[party] for party in came]
-        if not self.run.enough(sizes):
+        if not self.run.enough([size_of[party] for party in came]):
             return None
-        of_all = ParcelForm.total(self.forms[party] for party in came)
-        sealed: list[npt.NDArray[np.uint8]] = []
+        step = self.run.drawn(self.descriptor.step)
+        mixed = came if step is None else drawn_by_words(step, self.words)
+        first = self.forms[came[0]]
+        nothing = ParcelForm(first.slots, (0,) * len(first.slots), (0,) * len(first.slots))
+        of_all = ParcelForm.total([nothing, *(self.forms[party] for party in mixed)])
+        sealed: list[npt.NDArray[np.uint8]] = [np.empty((0, first.blob_bytes), dtype=np.uint8)]
         sums = np.zeros(of_all.words, dtype="<u8")
-        for party in came:
+        for party in mixed:
             form, octets = self.forms[party], np.frombuffer(self.parcels[party], dtype=np.uint8)
-            end = form.size - form.words * WORD_BYTES
-            sealed.append(octets[:end].reshape(form.blobs, form.blob_bytes))
-            sums += octets[end:].view("<u8")
+            sealed.append(octets[: form.sums_at].reshape(form.blobs, form.blob_bytes))
+            sums += octets[form.sums_at : form.sums_end].view("<u8")
         return SealedBatch(
-            rows=self.run.rows(self.descriptor.step, sizes),
-            parties=len(came),
+            rows=self.run.rows(self.descriptor.step, [size_of[party] for party in mixed]),
+            parties=len(mixed),
+            came=len(came),
             sealed=of_all.sealed,
             symbols=of_all.symbols,
             body=_permuted(sealed, rng) + sums.tobytes(),
@@ -193,6 +224,7 @@ class OpenRound:
         for parcel in self.parcels.values():
             parcel[:] = bytes(len(parcel))
         self.parcels.clear()
+        self.words.clear()
 
 
 def _permuted(sealed: list[npt.NDArray[np.uint8]], rng: np.random.Generator) -> bytes:

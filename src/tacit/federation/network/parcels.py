@@ -31,6 +31,8 @@ import numpy as np
 
 from tacit.errors import ParameterError
 from tacit.federation.answers import open_answer, zero_answer
+from tacit.federation.drawn import DrawnStep, read_word
+from tacit.federation.network.draws import SEALED_DRAW_BYTES, seal_draw
 from tacit.federation.network.keys import OpeningKey, SealingKey
 from tacit.federation.network.sealing import (
     MASK_SEED_BYTES,
@@ -58,7 +60,7 @@ __all__ = [
 
 WORD_BYTES: Final = 8
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 _PLACE: Final = struct.Struct(">H")
 _WIRE: Final[dict[str, np.dtype[Any]]] = {"f4": np.dtype(">f4"), "f8": np.dtype(">f8")}
 _NATIVE: Final[dict[str, type[np.floating[Any]]]] = {"f4": np.float32, "f8": np.float64}
@@ -108,11 +110,13 @@ class ParcelForm:
         slots: By statistic and label.
         sealed: How many sealed messages there are of each slot; of counts, one for each party.
         symbols: One-bit symbols behind every count of each slot; 0 where nothing is counted.
+        draws: Whether a parcel ends in a sealed word, by which its party is drawn; no batch does.
     """
 
     slots: tuple[Slot, ...]
     sealed: tuple[int, ...]
     symbols: tuple[int, ...]
+    draws: bool = False
 
     @cached_property
     def blob_bytes(self) -> int:
@@ -130,9 +134,19 @@ class ParcelForm:
         return sum(slot.words for slot in self.slots)
 
     @cached_property
+    def sums_at(self) -> int:
+        """Where the numbers of the sum lane begin."""
+        return self.blobs * self.blob_bytes
+
+    @cached_property
+    def sums_end(self) -> int:
+        """Where they end."""
+        return self.sums_at + self.words * WORD_BYTES
+
+    @cached_property
     def size(self) -> int:
-        """Bytes in all: sealed messages, then the numbers of the sum lane."""
-        return self.blobs * self.blob_bytes + self.words * WORD_BYTES
+        """Bytes in all: sealed messages, then the numbers of the sum lane, then the word."""
+        return self.sums_end + SEALED_DRAW_BYTES * self.draws
 
     def plus(self, other: ParcelForm) -> ParcelForm:
         """Return the form of two parcels mixed.
@@ -162,8 +176,9 @@ class SealedBatch(msgspec.Struct, frozen=True, kw_only=True, array_like=True, fo
 
     Attributes:
         rows: Units behind every mean.
-        parties: How many parties sent.
-        sealed: As in `ParcelForm`, of all parties together.
+        parties: Of how many parties messages are in it: of all that sent, or of those that were drawn.
+        came: How many sent.
+        sealed: As in `ParcelForm`, of all these parties together.
         symbols: Likewise.
         body: The permuted sealed messages, then the summed masked counts.
         version: Of this form.
@@ -171,6 +186,7 @@ class SealedBatch(msgspec.Struct, frozen=True, kw_only=True, array_like=True, fo
 
     rows: int
     parties: int
+    came: int
     sealed: tuple[int, ...]
     symbols: tuple[int, ...]
     body: bytes
@@ -201,11 +217,19 @@ def parcel_form(step: AnyStep, size: int) -> ParcelForm:
 
     About as much work as one answer, so callers keep it.
     """
-    return form_of(zero_answer(step, size))
+    groups = zero_answer(step, size)
+    return replace(form_of(groups[:-1]), draws=True) if isinstance(step, DrawnStep) else form_of(groups)
 
 
 def make_parcel(
-    answer: bytes, *, form: ParcelForm, party: int, bound: bytes, info: bytes, key: SealingKey
+    answer: bytes,
+    *,
+    form: ParcelForm,
+    party: int,
+    bound: bytes,
+    info: bytes,
+    key: SealingKey,
+    draw: SealingKey | None = None,
 ) -> bytes:
     """Return an answer as a parcel: `form.size` bytes, different ones every time.
 
@@ -217,13 +241,18 @@ def make_parcel(
             made for others.
         info: `SignedDescriptor.info`.
         key: The server's.
+        draw: The shuffler's, for the word of a round of drawn parties.
 
     Raises:
-        ParameterError: The answer has another form.
+        ParameterError: The answer has another form, or there is no key for its word.
         RefusalError: It is bound to something else.
     """
-    groups = open_answer(answer, party=party, bound=bound)
-    if form_of(groups) != form:
+    groups, word = open_answer(answer, party=party, bound=bound), b""
+    if form.draws and draw is not None:
+        *rest, sent = groups
+        groups, number = tuple(rest), read_word(sent, party=party)
+        word = seal_draw(number, party=party, info=info, key=draw)
+    if form.draws != bool(word) or replace(form_of(groups), draws=form.draws) != form:
         raise ParameterError("an answer must have the form that plan, step and size of the silo say.")
     length, blobs, sums = form.blob_bytes - SEALED_OVERHEAD, [], []
     for place, slot in enumerate(form.slots):
@@ -241,7 +270,7 @@ def make_parcel(
             contents = [m.payload.astype(_WIRE[slot.kind]).tobytes() for m in messages]
         head = _PLACE.pack(place)
         blobs += [seal_padded(head + one, length=length, key=key, info=info) for one in contents]
-    return b"".join([*blobs, *(one.astype("<u8").tobytes() for one in sums)])
+    return b"".join([*blobs, *(one.astype("<u8").tobytes() for one in sums), word])
 
 
 def open_batch(batch: SealedBatch, *, form: ParcelForm, info: bytes, key: OpeningKey) -> Batched:
@@ -266,8 +295,11 @@ def open_batch(batch: SealedBatch, *, form: ParcelForm, info: bytes, key: Openin
         AuthenticationError: A message that was not sealed for this server and round.
     """
     of_all = _form_of_batch(batch, form)
+    statistics = 1 + max(slot.statistic for slot in form.slots)
+    if batch.parties == 0:
+        return Batched(messages=tuple([] for _ in range(statistics)), rows=0, parties=0)
     found: list[list[bytes]] = [[] for _ in form.slots]
-    blob_bytes, end = of_all.blob_bytes, of_all.blobs * of_all.blob_bytes
+    blob_bytes, end = of_all.blob_bytes, of_all.sums_at
     for start in range(0, end, blob_bytes):
         plain = open_sealed(batch.body[start : start + blob_bytes], key=key, info=info)
         (place,) = _PLACE.unpack_from(plain)
@@ -280,7 +312,7 @@ def open_batch(batch: SealedBatch, *, form: ParcelForm, info: bytes, key: Openin
     if tuple(map(len, found)) != of_all.sealed:
         raise ParameterError("the messages of a batch are not as many as its parties were to send of each.")
     sums = np.frombuffer(batch.body, dtype="<u8", offset=end).astype(np.uint64)
-    messages: list[list[Message]] = [[] for _ in range(1 + max(slot.statistic for slot in form.slots))]
+    messages: list[list[Message]] = [[] for _ in range(statistics)]
     used = 0
     for slot, contents, symbols in zip(form.slots, found, of_all.symbols, strict=True):
         held = sums[used : used + slot.words]
@@ -360,7 +392,10 @@ def _form_of_batch(batch: SealedBatch, form: ParcelForm) -> ParcelForm:
     """Return the form of a batch, checked before anything of that size is made."""
     if not len(batch.sealed) == len(batch.symbols) == len(form.slots):
         raise ParameterError("a batch must be about the statistics and labels of its step.")
-    if batch.rows < 1 or batch.parties < 1 or min(batch.sealed) < 0 or min(batch.symbols) < 0:
+    nobody = form.draws and batch.rows == batch.parties == 0 == sum(batch.sealed)  # was drawn
+    if min(batch.rows, batch.parties, *batch.sealed, *batch.symbols) < 0 or not (
+        nobody or (batch.rows >= 1 and 1 <= batch.parties <= batch.came)
+    ):
         raise ParameterError("a batch must have whole numbers of rows, parties and messages.")
     of_all = ParcelForm(form.slots, batch.sealed, batch.symbols)
     seeds = {n for slot, n in zip(form.slots, batch.sealed, strict=True) if slot.kind == "counts"}

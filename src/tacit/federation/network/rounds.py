@@ -205,6 +205,8 @@ class RemoteRounds(SiloRounds):
 
     def _means(self, query: Query, found: Gathered, asked: list[int]) -> tuple[Array, ...]:
         """Return the means; answers of another form than the plan's are thrown away."""
+        if isinstance(found, Batched):
+            found = self._readable(query, found, asked)
         self._skipped = not found
         if not isinstance(found, dict):
             return super()._means(query, found, asked)
@@ -220,6 +222,18 @@ class RemoteRounds(SiloRounds):
             means = super()._means(query, found, asked)
         self._answered = {k: 8 * len(answer) for k, answer in found.items()}
         return means
+
+    def _readable(self, query: Query, batch: Batched, asked: list[int]) -> Batched | None:
+        """Return a batch of which there is a mean; else nobody can say whose message is at fault."""
+        if batch.rows == 0:
+            self._why = "nobody was drawn"
+            return None
+        try:
+            self._server.means_of_batch(query, batch, asked=asked)
+        except (ParameterError, ValueError, OverflowError) as error:
+            self._why = str(error)
+            return None
+        return batch
 
     def _done(self, query: Query, means: tuple[Array, ...]) -> tuple[Array, ...]:
         """Write the round down, and tell whoever follows."""

@@ -153,7 +153,7 @@ class ShuffledRounds:
             found = self._batch(signed, deadline=pause)
         if isinstance(found, str):
             return Mixed(None, replies, found)
-        if found.parties == len(accounts):  # whatever the server heard: it may have been started anew
+        if found.came == len(accounts):  # whatever the server heard: it may have been started anew
             replies.bodies = dict.fromkeys(sorted(accounts), Uploaded())
         form = self._mixed.form(query.step, self._roster.sizes[first])
         return self._opened(found, form, signed, replies)

@@ -42,6 +42,7 @@ from tacit.federation.network.descriptor import (
     about_order,
     about_upload,
 )
+from tacit.federation.network.draws import draw_key
 from tacit.federation.network.faults import Fault, RoundError, RoundReport
 from tacit.federation.network.keys import SigningKey
 from tacit.federation.network.mixing import MixedRun, OpenRound
@@ -107,6 +108,7 @@ class Shuffling:
         self._rng = secure() if rng is None else rng
         self._lock = RLock()
         self._memory = Releases(path, federation=roster.federation)
+        self._draw = draw_key(key, self._memory.session)
         self._runs: dict[bytes, MixedRun] = {}
         self._open: dict[str, OpenRound] = {}
         self.tally = Tally()
@@ -193,16 +195,16 @@ class Shuffling:
                 return self._same(known, about)
             active = {self._roster.index(one.name) for one in self._roster.active(self._now())}
             try:
-                descriptor = run.describe(about, active=active, session=self.session)
+                descriptor = run.describe(about, active=active, session=self.session, draw=self._draw.public)
             except ParameterError as error:
                 raise self._refused(Fault.FORM, f"the round cannot be shuffled: {error}") from error
-            made = OpenRound.of(descriptor, run, self._clock())
+            signed = SignedDescriptor.of(descriptor, self._key)
+            made = OpenRound.of(signed, run, self._clock(), draw=self._draw)
             held = made.size + sum(one.size for one in self._open.values())
             if held > MOST_ROUND_BYTES:
                 raise self._refused(
                     Fault.FORM, f"open rounds must take at most {MOST_ROUND_BYTES} bytes, got {held}."
                 )
-            signed = SignedDescriptor.of(descriptor, self._key)
             self._memory.add_round(signed.round_id, about.run, about.step, signed.to_bytes())
             self._open[signed.round_id] = made
             self.tally.opened += 1
@@ -285,7 +287,12 @@ class Shuffling:
                 )
             before = one.parcels.get(party)
             if before is None:
-                one.parcels[party] = parcel if isinstance(parcel, bytearray) else bytearray(parcel)
+                try:
+                    one.take(party, parcel if isinstance(parcel, bytearray) else bytearray(parcel))
+                except AuthenticationError as error:
+                    raise self._refused(
+                        Fault.FORM, "the parcel has no word of its silo for this round."
+                    ) from error
                 self.tally.parcels += 1
                 self.tally.messages += one.forms[party].blobs
             elif before == parcel:
@@ -386,11 +393,11 @@ class Shuffling:
     def _reopen(self, round_id: str) -> None:
         """Wait anew for the parcels of a round that was open."""
         kept = self._kept(round_id)
-        about, run = SignedDescriptor.from_bytes(kept.descriptor).descriptor, self._runs.get(kept.run)
+        signed, run = SignedDescriptor.from_bytes(kept.descriptor), self._runs.get(kept.run)
         if run is None:
-            self._give_up(round_id, self._report(about, []))
+            self._give_up(round_id, self._report(signed.descriptor, []))
         else:
-            self._open[round_id] = OpenRound.of(about, run, self._clock())
+            self._open[round_id] = OpenRound.of(signed, run, self._clock(), draw=self._draw)
 
     def _refused(self, fault: Fault, message: str) -> RoundError:
         """Return an error, which is counted."""

@@ -11,7 +11,7 @@ from tacit.federation.answers import binding, digest_of_run
 from tacit.federation.circle import CircleError
 from tacit.federation.network.bodies import RefusalCode, WireError
 from tacit.federation.network.descriptor import SignedDescriptor, check_descriptor
-from tacit.federation.network.keys import SigningKey
+from tacit.federation.network.keys import SealingKey, SigningKey
 from tacit.federation.network.parcels import ParcelForm, make_parcel, parcel_form
 from tacit.federation.network.roster import Roster
 from tacit.federation.network.silo_refusals import words_of
@@ -89,6 +89,7 @@ class Uploads:
             bound=binding(query, circle, digest_of_run(plan, run)),
             info=signed.info,
             key=self._roster.sealing_key,
+            draw=SealingKey(signed.descriptor.draw) if form.draws else None,
         )
         leaving(signed)
         self._upload(signed, parcel)
