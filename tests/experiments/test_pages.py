@@ -26,6 +26,7 @@ from tacit.experiments import (
     nonconvex_shuffled_statements,
     nonconvex_statements,
     optimisers_statements,
+    personal_models,
     private_bandits_statements,
     private_fairness_statements,
     sco_statements,
@@ -182,6 +183,11 @@ def tails(page: str) -> Iterator[str]:
     return heavy_tails_statements.statements(rows)
 
 
+def own_models(page: str) -> Iterator[str]:
+    rows, others = tables(page)
+    return personal_models.statements([*rows, *others])
+
+
 def bandits(page: str) -> Iterator[str]:
     _, rows = tables(page)
     return private_bandits_statements.statements(rows)
@@ -266,6 +272,7 @@ def fair_colours(page: str) -> Iterator[str]:
         ("isrl-mnist-logistic", silos),
         ("isrl-nonconvex", networks),
         ("nonconvex-shuffled", carried),
+        ("personal-models", own_models),
         ("isrl-insurance", bills),
         ("isrl-obesity", levels),
     ],
