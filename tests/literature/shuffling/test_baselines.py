@@ -12,7 +12,7 @@ from tacit.literature.shuffling import baselines, lemmas
 from tacit.literature.shuffling.closed_forms import simplified_renyi
 from tacit.literature.shuffling.lower import shuffle_delta_lower, shuffle_epsilon_lower
 from tacit.literature.shuffling.upper import shuffle_renyi
-from tacit.privacy import Shuffled, epsilon_of
+from tacit.privacy import Compose, Repeat, Sampled, Shuffled, epsilon_of, renyi_to_epsilon
 from tacit.privacy.shuffling.pair import ShuffledPair
 
 
@@ -151,6 +151,35 @@ def test_lemmas_print_what_they_prove() -> None:
     assert lemmas.shuffle_bound(1.0, 16512, 2.0).item() / 2 == pytest.approx(0.252863, rel=1e-5)
     true = ShuffledPair.randomized_response(1.0, 16512).renyi([2.0]).item()
     assert true / 2 == pytest.approx(4.80903e-5, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("e", "each", "all_of"), [(0.5, 2.27783e-4, 3.0247), (1.0, 5.14452e-4, 4.8037), (2.0, 2.90872e-3, 13.503)]
+)
+def test_lemma_a8_with_the_constant_that_its_proof_needs(e: float, each: float, all_of: float) -> None:
+    n = 16512
+    orders = np.linspace(1.1, n / (32 * e) * math.exp(-e), 2000)
+    found = lemmas.shuffle_bound(e, n, orders, variant="derived")
+    assert found[orders >= 2] / orders[orders >= 2] == pytest.approx(each, rel=1e-5)
+    clones = ShuffledPair.randomized_response(e, n, blanket=math.exp(-e))
+    assert (found[::40] >= 5 * clones.renyi(orders[::40])).all()
+    assert renyi_to_epsilon(orders, 999 * found, 1e-5).epsilon == pytest.approx(all_of, rel=1e-3)
+    with pytest.raises(ParameterError, match="orders up to"):
+        lemmas.shuffle_bound(e, n, 1.01 * orders[-1], variant="derived")
+
+
+@pytest.mark.parametrize(("rate", "constant", "all_of"), [(0.01, 36.8414, 0.4799), (0.1, 18.4207, 4.127)])
+def test_lemma_a9_with_the_constant_that_its_proof_needs(rate: float, constant: float, all_of: float) -> None:
+    n, rho = 16512, constant * math.e / 16512
+    orders = np.arange(2.0, -math.log(rate) / (8 * rho))
+    found = lemmas.subsampled_shuffle_bound(1.0, n, rate, orders, variant="derived")
+    assert found / orders == pytest.approx(26 * rate**2 * rho, rel=1e-5)
+    assert renyi_to_epsilon(orders, 500 * found, 1e-5).epsilon == pytest.approx(all_of, rel=1e-3)
+    pair = Sampled(Compose((Shuffled(1.0, n, "2rr"),) * 2), rate)
+    assert epsilon_of(Repeat(pair, 500), 1e-5) < all_of / 3  # at far fewer messages than the print needs
+    for messages, level in ((math.floor(constant * math.e / 0.05), 1.0), (n, 0.05)):
+        with pytest.raises(ParameterError, match=r"messages <= 0\.05|from 0\.1"):
+            lemmas.subsampled_shuffle_bound(level, messages, rate, 2.0, variant="derived")
 
 
 @pytest.mark.parametrize(("e", "n", "order"), [(0.99, 10**6, 2.0), (1.0, 100, 2.0), (1.0, 10**6, 1.9)])

@@ -1,7 +1,8 @@
 """Printed lemmas on shuffled and subsampled rounds, with their conditions: for comparison only.
 
 Their constants make them useless at practical sizes (rho <= .1 needs 41753 messages at epsilon0 = 1) and some
-of the printed conditions do not follow from their proofs. `variant="corrected"` has the conditions that do.
+of the printed conditions do not follow from their proofs. `variant="corrected"` has conditions that do, and
+"derived" constants that a proof needs (docs/theory/shuffling.md, section 6).
 Source: Anonymous, "Efficient private federated non-convex optimization with shuffled model" (under review),
 below "the paper"; what is misprinted there: docs/errata.md.
 """
@@ -30,11 +31,20 @@ CONSTANT = 1536.0
 _VARIANTS = ("corrected", "printed")
 
 
-def shuffle_bound(local_epsilon: float, parties: int, orders: npt.ArrayLike) -> Array:
+def shuffle_bound(
+    local_epsilon: float, parties: int, orders: npt.ArrayLike, *, variant: str = "printed"
+) -> Array:
     """Return a c E / n with c = 1536, for one shuffle of n messages (Lemma A.8). Paper only.
 
+    Args:
+        local_epsilon: Pure level of one message.
+        parties: n.
+        orders: Orders.
+        variant: "printed"; or "derived", of c = 1.125 epsilon0^2 + 2, and twice that for orders below 2.
+
     Raises:
-        ParameterError: Unless local_epsilon >= 1 and every order is in [2, n / (32 epsilon0 E)].
+        ParameterError: Unless local_epsilon >= 1 and every order is in [2, n / (32 epsilon0 E)]; derived, for
+            local_epsilon from 0.1 to 36 and orders from 1.
 
     Reference:
         Lemma A.8 of the paper, from Feldman, McMillan and Talwar (2023); n is the number of messages.
@@ -42,7 +52,12 @@ def shuffle_bound(local_epsilon: float, parties: int, orders: npt.ArrayLike) -> 
     alpha = check_orders(orders)
     check_positive("local_epsilon", local_epsilon)
     check_count("parties", parties)
+    check_choice("variant", variant, ("printed", "derived"))
     limit = parties / (32 * local_epsilon) * math.exp(-local_epsilon)
+    if variant == "derived":
+        _require_derived(local_epsilon, alpha, limit)
+        constant = (1.125 * local_epsilon**2 + 2) * np.where(alpha < 2, 2, 1)
+        return np.asarray(alpha * constant * math.exp(local_epsilon) / parties)
     require(
         holds=local_epsilon >= 1 and float(alpha.min()) >= 2 and float(alpha.max()) <= limit,
         condition=(
@@ -72,13 +87,14 @@ def subsampled_shuffle_bound(
         rate: gamma = B / n, of every silo's records.
         orders: Orders >= 2.
         variant: "printed" has conditions that would suit two samples drawn apart; both shuffles see one
-            sample, so they must be composed before they are subsampled: "corrected".
+            sample, so they must be composed before they are subsampled: "corrected". "derived" does so with
+            c = max(2.25 epsilon0^2 + 4, 8 epsilon0 ln(1/gamma)).
 
     Raises:
         ParameterError: Unless local_epsilon >= 1, gamma in (0, .1], and, corrected: rho <= .05,
             c >= 8 epsilon0 ln(1/gamma), orders <= messages ln(1/gamma) / (8 c E); printed: rho <= .1,
             c >= 16 epsilon0 ln(1/gamma), 6 c E <= messages ln(1/gamma), orders <= messages ln(1/gamma) / (4 c
-            E).
+            E); derived: rho <= .05, orders as corrected, for local_epsilon from 0.1 to 36 and orders from 1.
 
     Reference:
         Lemma A.9 of the paper, whose Lemma 2.7 states other conditions; Bun et al. (2018), Theorem 13. Paper
@@ -88,10 +104,22 @@ def subsampled_shuffle_bound(
     check_positive("local_epsilon", local_epsilon)
     check_count("messages", messages)
     check_probability("rate", rate, low_open=True, high_open=True)
-    check_choice("variant", variant, _VARIANTS)
+    check_choice("variant", variant, (*_VARIANTS, "derived"))
+    log_rate = -math.log(rate)
+    if variant == "derived":
+        constant = max(2.25 * local_epsilon**2 + 4, 8 * local_epsilon * log_rate)
+        rho = constant * math.exp(local_epsilon) / messages
+        require(
+            holds=rate <= 0.1 and 2 * rho <= 0.1,
+            condition=f"rate <= 0.1 and {constant:.6g} e^local_epsilon / messages <= 0.05",
+            local_epsilon=local_epsilon,
+            messages=messages,
+            rate=rate,
+        )
+        _require_derived(local_epsilon, alpha, log_rate / (8 * rho))
+        return np.asarray(26 * rate**2 * alpha * rho)
     pair = 2 if variant == "corrected" else 1
     rho = CONSTANT * math.exp(local_epsilon) / messages
-    log_rate = -math.log(rate)
     limit = log_rate / (4 * pair * rho)
     printed_only = variant == "corrected" or 6 * rho <= log_rate
     require(
@@ -147,3 +175,13 @@ def subsampled_gaussian_bound(
         largest_order=float(alpha.max()),
     )
     return np.asarray((6.5 if variant == "corrected" else 6.0) * rate**2 * alpha / noise)
+
+
+def _require_derived(local_epsilon: float, alpha: Array, limit: float) -> None:
+    """Refuse levels and orders that the derived constants are not proven for."""
+    require(
+        holds=0.1 <= local_epsilon <= 36 and float(alpha.max()) <= limit,
+        condition=f"local_epsilon from 0.1 to 36 and orders up to {limit:.6g}",
+        local_epsilon=local_epsilon,
+        largest_order=float(alpha.max()),
+    )
