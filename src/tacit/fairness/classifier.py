@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from tacit.data.validated import validated
 from tacit.fairness.scores import LinearScores, probabilities
 from tacit.numerics import Array, IntArray
 
@@ -48,7 +49,7 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _scores(self, X: Any) -> Array:
         """Return the score of each class, shape (n, classes)."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=(np.float64, np.float32))
+        X = validated(self, X, reset=False, dtype=(np.float64, np.float32))
         theta = np.column_stack([self.coef_, self.intercept_]).ravel()
         return LinearScores(X.shape[1] + 1, len(self.classes_)).scores(theta, self.scaling_.transform(X))
 

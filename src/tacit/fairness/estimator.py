@@ -9,8 +9,8 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
+from tacit.data.validated import validated
 from tacit.errors import (
     DataError,
     check_choice,
@@ -139,7 +139,7 @@ class FairLogisticRegression(FairClassifier):
             ValueError: X is not numbers, or not finite, or y no labels (from scikit-learn).
         """
         training, notion = self._checked()
-        X, y = validate_data(self, X, y, dtype=(np.float64, np.float32))
+        X, y = validated(self, X, y, dtype=(np.float64, np.float32))
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:

@@ -12,8 +12,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from tacit.data.validated import validated
 from tacit.errors import DataError, check_probability
 from tacit.fairness.groups import Groups
 from tacit.fairness.metrics import GroupRates, group_rates
@@ -103,7 +104,7 @@ class GroupCuts(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             ValueError: X is not numbers, or not finite, or y no labels (from scikit-learn).
         """
         notion, most = Fairness.of(self.fairness), check_probability("max_violation", self.max_violation)
-        X, y = validate_data(self, X, y, dtype=(np.float64, np.float32))
+        X, y = validated(self, X, y, dtype=(np.float64, np.float32))
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) > 2:
@@ -148,7 +149,7 @@ class GroupCuts(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             DataError: No sensitive features, or a group that training had no record of.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=(np.float64, np.float32))
+        X = validated(self, X, reset=False, dtype=(np.float64, np.float32))
         if sensitive_features is None and self.groups_ != (None,):
             raise DataError("sensitive_features must be given: each group has cuts of its own.")
         codes = _groups(sensitive_features, len(X), self.groups_).codes

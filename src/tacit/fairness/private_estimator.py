@@ -7,8 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
+from tacit.data.validated import validated
 from tacit.errors import (
     DataError,
     ParameterError,
@@ -284,11 +284,11 @@ class PrivateFairLogisticRegression(FairClassifier):
     def _read(self, X: Any, y: Any, *, hidden: bool) -> tuple[Array, Array]:
         """Return features and labels, of which no error tells where records are private."""
         if not hidden:
-            X, y = validate_data(self, X, y, dtype=(np.float64, np.float32))
+            X, y = validated(self, X, y, dtype=(np.float64, np.float32))
             if self.classes is None:
                 check_classification_targets(y)
             return X, y
-        X = validate_data(self, X, dtype=np.float64, ensure_all_finite=False)
+        X = validated(self, X, dtype=np.float64, ensure_all_finite=False)
         y = array_of(y)
         if y.shape != (len(X),):
             raise DataError(f"y must have one label per record ({len(X)}), got shape {y.shape}.")

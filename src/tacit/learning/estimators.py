@@ -9,8 +9,8 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import validate_data
 
+from tacit.data.validated import validated
 from tacit.errors import ParameterError
 from tacit.learning.federated import Federated, FederatedClassifier, TaskOf
 from tacit.learning.labelled import public_targets
@@ -249,7 +249,7 @@ class FederatedLinearRegression(RegressorMixin, Federated):  # type: ignore[misc
             ValueError: X or y is not numbers, or not finite (from scikit-learn).
         """
         records = X
-        X, y = validate_data(self, X, y, y_numeric=True)
+        X, y = validated(self, X, y, y_numeric=True)
         y = y.astype(np.float64)
         moment = read_moment(self.moment)
         request = self._request(moment)

@@ -11,8 +11,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from tacit.data.validated import validated
 from tacit.learning.algorithms import Algorithm
 from tacit.learning.clipping import AutoClip
 from tacit.learning.defaults import AUTO
@@ -113,7 +114,7 @@ class Federated(BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> Array:
         """Return labels or targets, shape (n,), for a frame too: `tacit.TrainedModel` returns frames."""
         check_is_fitted(self)
-        return np.asarray(self.model_.predict(validate_data(self, X, reset=False)))
+        return np.asarray(self.model_.predict(validated(self, X, reset=False)))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -145,7 +146,7 @@ class FederatedClassifier(ClassifierMixin, Federated):  # type: ignore[misc]
             ValueError: X or y is not numbers, or not finite (from scikit-learn).
         """
         records, given = X, y
-        X, y = validate_data(self, X, y)
+        X, y = validated(self, X, y)
         if self.classes is None:
             check_classification_targets(y)
         request, task_of = self._request(), self._task_of()
@@ -160,9 +161,9 @@ class FederatedClassifier(ClassifierMixin, Federated):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> Array:
         """Return class probabilities, shape (n, classes)."""
         check_is_fitted(self)
-        return np.asarray(self.model_.probabilities(validate_data(self, X, reset=False)))
+        return np.asarray(self.model_.probabilities(validated(self, X, reset=False)))
 
     def decision_function(self, X: Any) -> Array:
         """Return raw scores: shape (n,) for two classes, else (n, classes)."""
         check_is_fitted(self)
-        return np.asarray(self.model_.scores(validate_data(self, X, reset=False)))
+        return np.asarray(self.model_.scores(validated(self, X, reset=False)))

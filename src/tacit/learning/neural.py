@@ -9,8 +9,8 @@ from typing import Any, Self, get_args
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import validate_data
 
+from tacit.data.validated import validated
 from tacit.errors import ParameterError, check_choice, check_count
 from tacit.learning.architecture import Architecture
 from tacit.learning.federated import Federated, FederatedClassifier, TaskOf
@@ -235,7 +235,7 @@ class PrivateNeuralRegressor(RegressorMixin, _Neural):  # type: ignore[misc]
             ValueError: X or y is not numbers, or not finite (from scikit-learn).
         """
         records = X
-        X, y = validate_data(self, X, y, y_numeric=True)
+        X, y = validated(self, X, y, y_numeric=True)
         y = y.astype(np.float64)
         request, network = self._request(), self._network()
         loss = LossChoice.of(

@@ -68,10 +68,16 @@ class Records:
         Raises:
             DataError: Another shape or dtype.
         """
+        given: tuple[Any, ...] = (X, y)
+        if not all(isinstance(one, np.ndarray) for one in given):
+            kinds = " and ".join(type(one).__name__ for one in given)
+            raise DataError(f"X and y must be arrays of NumPy, got {kinds}.")
         if X.dtype not in (np.float32, np.float64):
             raise DataError(f"X must be float32 or float64, got {X.dtype}.")
         if X.ndim != 2 or y.shape != (len(X),):
             raise DataError(f"X must have shape (n, d) and y (n,), got {X.shape} and {y.shape}.")
+        if y.dtype.kind not in "fiub":
+            raise DataError(f"y must hold numbers, got dtype {y.dtype}.")
         with np.errstate(over="ignore"):
             y = y.astype(X.dtype)
         good = np.isfinite(X).all(axis=1) & np.isfinite(y)

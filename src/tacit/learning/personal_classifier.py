@@ -7,8 +7,9 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.metrics import accuracy_score
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from tacit.data.validated import validated
 from tacit.errors import ParameterError, check_count, printable, shown
 from tacit.learning.algorithms import ALGORITHMS, Algorithm
 from tacit.learning.architecture import Architecture
@@ -101,12 +102,12 @@ class PersonalClassifier(FederatedClassifier):
     def decision_function(self, X: Any, silos: Any = None) -> Array:
         """Return raw scores: shape (n,) for two classes, else (n, classes); arguments as of `predict`."""
         check_is_fitted(self)
-        return self._scores(validate_data(self, X, reset=False), silos)
+        return self._scores(validated(self, X, reset=False), silos)
 
     def predict_proba(self, X: Any, silos: Any = None) -> Array:
         """Return class probabilities, shape (n, classes); arguments as of `predict`."""
         check_is_fitted(self)
-        scores = self._scores(validate_data(self, X, reset=False), silos)
+        scores = self._scores(validated(self, X, reset=False), silos)
         return np.asarray(self.model_.probabilities_of(scores))
 
     def predict(self, X: Any, silos: Any = None) -> Array:
@@ -122,9 +123,7 @@ class PersonalClassifier(FederatedClassifier):
             ValueError: X is not numbers, or not finite (from scikit-learn).
         """
         check_is_fitted(self)
-        return np.asarray(
-            self.model_.predictions_of(self._scores(validate_data(self, X, reset=False), silos))
-        )
+        return np.asarray(self.model_.predictions_of(self._scores(validated(self, X, reset=False), silos)))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, silos: Any = None) -> float:
         """Return the accuracy of `predict` on records and their labels."""

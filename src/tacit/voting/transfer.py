@@ -13,8 +13,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.dummy import DummyClassifier
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from tacit.data.validated import validated
 from tacit.errors import (
     BudgetError,
     DataError,
@@ -185,9 +186,9 @@ class KnowledgeTransfer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         # A fit that is refused must leave nothing behind.
         probe = type(self)(self.teacher, self.student)
-        X, y = validate_data(probe, X, y)
+        X, y = validated(probe, X, y)
         check_classification_targets(y)
-        rows = validate_data(probe, X_public, reset=False)
+        rows = validated(probe, X_public, reset=False)
         self._check_plain()
         classes, clauses = public_labels(self.classes, y)
         queries = len(rows) if self.queries is None else self.queries
@@ -252,7 +253,7 @@ class KnowledgeTransfer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             ParameterError: The student says something that is not a label.
         """
         check_is_fitted(self, "student_")
-        X = validate_data(self, X, reset=False)
+        X = validated(self, X, reset=False)
         return np.asarray(self.classes_[said_codes(self.student_, X, len(self.classes_))])
 
     def _check_plain(self) -> None:

@@ -139,9 +139,16 @@ def _record_shape(network: HookedModule) -> tuple[int, ...]:
 
 def _whole_numbers(network: HookedModule) -> str:
     """Return what is missing where a module looks up records that are numbers."""
-    looks_up = any(isinstance(layer, nn.Embedding | nn.EmbeddingBag) for layer in network.module.modules())
-    missing = looks_up and not network.tokens
-    return "; records of an embedding are whole numbers: give tokens=" if missing else ""
+    if not any(isinstance(layer, nn.Embedding | nn.EmbeddingBag) for layer in network.module.modules()):
+        return ""
+    if network.tokens:
+        return "; tokens must be how many whole numbers the embedding has, at most"
+    if hasattr(network.module, "record_shape"):
+        return (
+            "; features of an estimator are numbers about 1, and an embedding takes whole ones: "
+            "PrivateOptimizer and torch_objective have tokens= for them"
+        )
+    return "; records of an embedding are whole numbers: give tokens="
 
 
 def _where_mixed(network: HookedModule, records: Any, moved: Any, kept: list[int]) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from tacit.learning.objective import Records
 from tacit.numerics import Array
 
-__all__ = ["Totals", "filled", "isolated", "joined", "segments", "taken"]
+__all__ = ["Totals", "filled", "isolated", "joined_silos", "segments", "taken"]
 
 Said = TypeVar("Said")
 
@@ -45,7 +45,7 @@ class Totals:
         return self._sums
 
 
-def joined(silos: Sequence[Records]) -> Records:
+def joined_silos(silos: Sequence[Records]) -> Records:
     """Return the records of all silos."""
     return Records.of(np.concatenate([one.X for one in silos]), np.concatenate([one.y for one in silos]))
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from tacit.errors import ParameterError, TacitError, check_count, install_extra, shown
 from tacit.learning.losses import Loss
-from tacit.learning.modules.chunks import Totals, filled, isolated, joined, segments, taken
+from tacit.learning.modules.chunks import Totals, filled, isolated, joined_silos, segments, taken
 from tacit.learning.objective import Records, clip_slopes
 from tacit.numerics import Array
 
@@ -197,7 +197,7 @@ class ModuleObjective:
             Shape (silos, size): as silo by silo, but for the order of additions.
         """
         ends = np.cumsum([len(one) for one in silos])
-        records = silos[0] if len(silos) == 1 else joined(silos)
+        records = silos[0] if len(silos) == 1 else joined_silos(silos)
         totals = Totals(self._network, len(silos), exact=dtype is np.float64)
         for part, (parts,) in self._passes(records, [w]):
             factors = self._factors(parts, radius, exact=totals.exact)

@@ -272,6 +272,8 @@ class PrivateOptimizer:
 
 def _numbers(name: str, values: Any) -> Array:
     """Return an array of numbers, of a tensor too."""
+    if hasattr(values, "toarray"):
+        raise ParameterError(f"{name} must be dense, got a {type(values).__name__}: give {name}.toarray().")
     found = np.asarray(values.detach().cpu().numpy() if hasattr(values, "detach") else values)
     if found.dtype.kind not in "fiub":
         raise ParameterError(f"{name} must hold numbers, got dtype {found.dtype}.")
