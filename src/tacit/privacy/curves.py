@@ -100,7 +100,7 @@ def as_numbers(name: str, values: npt.ArrayLike) -> Array:
 
 def bounded(profile: Profile, epsilon: Array) -> Array:
     """Return a profile clipped to [0, 1]; where it cannot be computed it proves nothing, which is 1."""
-    return np.clip(np.nan_to_num(profile(epsilon), nan=1.0), 0.0, 1.0)
+    return np.asarray(np.fmax(np.fmin(profile(epsilon), 1.0), 0.0))
 
 
 def symmetric(profile: Profile, *, max_loss: float = math.inf, atom: float = 0.0) -> Curve:
@@ -109,8 +109,11 @@ def symmetric(profile: Profile, *, max_loss: float = math.inf, atom: float = 0.0
     def extended(epsilon: Array) -> Array:
         at = np.abs(epsilon)
         value = profile(at)
+        there = epsilon >= 0
+        if there.all():
+            return value
         dual = -np.expm1(-at) + np.exp(-at) * value
-        return np.where(epsilon >= 0, value, dual)
+        return np.where(there, value, dual)
 
     return Curve(forward=extended, backward=extended, max_loss=max_loss, atom=atom)
 

@@ -91,18 +91,22 @@ class _Steps:
     Attributes:
         first: The integer that index 0 stands for.
         last: The largest integer with positive probability, as an index; the window may end before.
-        log_below: log F(t), shape (m,).
-        log_above: log (1 - F(t)), shape (m,).
-        to_mode: Largest h(t) - h(t - 1) from index i to the mode.
-        from_mode: The same from the mode to index i.
+        size: Number of integers in the window.
+        log_below: log F(t) from index 0 to a little above the mode: all of the lower tail.
+        above: The index at which `minus_log_above` begins, a little below the mode.
+        minus_log_above: -log (1 - F(t)) from there to the end of the window.
+        to_mode: Largest h(t) - h(t - 1) from index i to the mode, shape (mode + 1,).
+        from_mode: The same from the mode to index mode + i.
         log_cut: Bounds on the logarithm of the mass beyond the left and the right end.
         mode: Index of the mode.
     """
 
     first: int
     last: int
+    size: int
     log_below: Array
-    log_above: Array
+    above: int
+    minus_log_above: Array
     to_mode: Array
     from_mode: Array
     log_cut: tuple[float, float]
@@ -111,19 +115,19 @@ class _Steps:
     def largest_step(self, log_tail: float, g: int) -> float | None:
         """Return m1; infinity where it is infeasible; None where the window is too small to say."""
         low = int(np.searchsorted(self.log_below, log_tail, side="right")) - 1 - g  # a0 - g
-        high = int(np.searchsorted(-self.log_above, -log_tail, side="left")) + g  # c0 + g
+        high = self.above + int(np.searchsorted(self.minus_log_above, -log_tail, side="left")) + g  # c0 + g
         if self.first + low < 0 or high >= self.last:
             return math.inf
-        size = self.log_below.size
-        if low < 0 or high >= size:
+        if low < 0 or high >= self.size:
             return None
-        if self.log_below[low] < self.log_cut[0] + _CUT or self.log_above[high] < self.log_cut[1] + _CUT:
+        below, above = self.log_below[low], -self.minus_log_above[high - self.above]
+        if below < self.log_cut[0] + _CUT or above < self.log_cut[1] + _CUT:
             return None
-        left, right = min(low + 1, self.mode), max(high, self.mode)
+        left, right = min(low + 1, self.mode), max(high - self.mode, 0)
         return float(max(self.to_mode[left], self.from_mode[right]))
 
 
-@lru_cache(maxsize=6)  # up to 70 MB each
+@lru_cache(maxsize=6)  # up to 40 MB each
 def _steps(n: int, p: float, reach: int) -> _Steps:
     """Tabulate Bin(n, p) within `reach` of its mode."""
     mode = min(math.floor((n + 1) * p), n)
@@ -133,19 +137,26 @@ def _steps(n: int, p: float, reach: int) -> _Steps:
     log_ratio = np.log1p((n * p - k - (1 - p)) / ((k + 1) * (1 - p)))
     at = mode - first
     log_pmf = np.concatenate([-np.cumsum(log_ratio[:at][::-1])[::-1], np.zeros(1), np.cumsum(log_ratio[at:])])
-    log_pmf -= special.logsumexp(log_pmf)
-    log_below = np.logaddexp.accumulate(log_pmf)
-    log_above = np.append(np.logaddexp.accumulate(log_pmf[:0:-1])[::-1], -np.inf)
-    lower_half = log_below < log_above
-    h = np.where(lower_half, special.ndtri_exp(log_below), -special.ndtri_exp(log_above))
+    log_pmf -= math.log(float(np.exp(log_pmf).sum()))
+    # The median is within one of the mode: each tail is added up from its end to a little beyond that.
+    above = max(at - 2, 0)
+    log_below = np.logaddexp.accumulate(log_pmf[: at + 3])
+    log_above = np.append(np.logaddexp.accumulate(log_pmf[:above:-1])[::-1], -np.inf)
+    both = log_below.size - above
+    median = above + int(np.count_nonzero(log_below[above:] < log_above[:both]))
+    h = np.concatenate(
+        [special.ndtri_exp(log_below[:median]), -special.ndtri_exp(log_above[median - above :])]
+    )
     step = np.diff(h, prepend=-np.inf)
     return _Steps(
         first=first,
         last=n - first,
+        size=step.size,
         log_below=log_below,
-        log_above=log_above,
-        to_mode=np.append(np.maximum.accumulate(step[at::-1])[::-1], np.full(step.size - at - 1, np.inf)),
-        from_mode=np.append(np.full(at, np.inf), np.maximum.accumulate(step[at:])),
+        above=above,
+        minus_log_above=-log_above,
+        to_mode=np.maximum.accumulate(step[at::-1])[::-1],
+        from_mode=np.maximum.accumulate(step[at:]),
         log_cut=(
             _log_geometric(log_pmf[0], -log_ratio[0]) if first > 0 else -math.inf,
             _log_geometric(log_pmf[-1], log_ratio[-1]) if end < n else -math.inf,
