@@ -23,8 +23,8 @@ from tacit.learning.modules.parts import (
 
 __all__ = ["Folded", "combined", "difference"]
 
-_AT_ONCE = 2**24
-"""Numbers of rows that are in memory at once."""
+_AT_ONCE = 2**17
+"""Numbers of rows that are formed at once: they stay in the cache."""
 
 _WRITTEN = 8
 """Multiplications that take as long as writing and reading a number of a row."""
@@ -52,7 +52,7 @@ class Folded:
     def add(self, totals: Any, factors: Any, segments: Sequence[Segment]) -> None:
         """Add rows times factors to totals of silos."""
         plain = self.calls[0].plain
-        if totals.dtype == torch.float64 or not self._ghost:
+        if totals.dtype == torch.float64 or self._kept is not None:
             found = torch.zeros_like(totals)
             for part, rows in self._slices():
                 cut = [(silo, _within(one, part)) for silo, one in segments]
@@ -104,7 +104,7 @@ class Folded:
 
     def _parts(self, size: int) -> Iterator[slice]:
         """Yield slices of records with so many numbers each."""
-        step = max(1, _AT_ONCE // max(size, self._wide))
+        step = 2 ** (max(1, _AT_ONCE // max(size, self._wide)).bit_length() - 1)
         for start in range(0, self._n, step):
             yield slice(start, min(start + step, self._n))
 
@@ -122,9 +122,10 @@ class Folded:
 
     @cached_property
     def _kept(self) -> list[tuple[slice, Any]] | None:
-        """All rows, if there are few; else they are made anew whenever they are asked for."""
-        parts = list(self._parts(self._size))
-        return [(parts[0], self._formed(parts[0]))] if len(parts) == 1 else None
+        """All rows, where they are no more than their factors; else they are made anew when asked for."""
+        if self._size > self._wide:
+            return None
+        return [(part, self._formed(part)) for part in self._parts(self._size)]
 
     def _slices(self) -> Iterator[tuple[slice, Any]]:
         """Yield all rows, few at once."""

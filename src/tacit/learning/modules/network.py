@@ -152,7 +152,7 @@ class HookedModule:
         """
         if self.rewrites or not self._untouched:
             return
-        lengths = np.where((self._held.numpy() == X).all(axis=1), norms, np.nan)
+        lengths = norms if _equal(self._held.numpy(), X) else _where_equal(self._held.numpy(), X, norms)
         for part in parts.values():
             if (
                 isinstance(part, Product)
@@ -307,6 +307,18 @@ class HookedModule:
         if not each:
             return {name: one.new_zeros(0, *one.shape) for name, one in others.items()}
         return {name: torch.stack([one[name] for one in each]) for name in others}
+
+
+def _equal(held: Array, X: Array) -> bool:
+    """Whether all numbers are the same to the last bit; faster than a look at each."""
+    if not X.flags.c_contiguous or held.dtype != X.dtype or X.nbytes % 8:
+        return False
+    return bool((held.reshape(-1).view(np.int64) == X.reshape(-1).view(np.int64)).all())
+
+
+def _where_equal(held: Array, X: Array, norms: Array) -> Array:
+    """Return the lengths of records that are what they were, and NaN for others."""
+    return np.asarray(np.where((held == X).all(axis=1), norms, np.nan))
 
 
 def _known(layer: Any) -> bool:

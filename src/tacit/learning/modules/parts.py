@@ -8,6 +8,7 @@ add up all positions of all records in one product.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -87,10 +88,9 @@ def squares(values: Any) -> Any:
     """
     flat = values.flatten(1)
     n, size = flat.shape
-    if flat.dtype != torch.float32 or size % _BLOCK or size < _FEWEST or not rounds_to_single():
+    if flat.dtype != torch.float32 or size % _BLOCK or size < _FEWEST:
         return torch.linalg.vector_norm(flat.double(), dim=1) ** 2
-    blocks = flat.reshape(-1, 1, _BLOCK)
-    found = torch.bmm(blocks, blocks.transpose(1, 2)).view(n, -1).sum(1, dtype=torch.float64)
+    found = (flat * flat).view(n, _BLOCK, -1).sum(1).sum(1, dtype=torch.float64)
     found += size * 2.0**-126
     odd = ~(found < torch.inf)
     if bool(odd.any()):
@@ -151,13 +151,13 @@ class Product:
 
     def squared(self, *, exact: bool) -> Any:  # noqa: ARG002
         """Return the squared norm of each row."""
-        left = torch.linalg.vector_norm(self.left.double(), dim=2) ** 2
+        left = torch.linalg.vector_norm(self.left, dim=2, dtype=torch.float64) ** 2
         if self.lengths is not None:
             right = self.lengths[:, None] ** 2
         elif self.groups == 1:  # only one of both is measured in single precision
             right = squares(self.right)[:, None]
         else:
-            right = torch.linalg.vector_norm(self.right.double(), dim=2) ** 2
+            right = torch.linalg.vector_norm(self.right, dim=2, dtype=torch.float64) ** 2
         return (left * (right + 1 if self.biased else right)).sum(1)
 
     def add(self, totals: Any, factors: Any, segments: Sequence[Segment]) -> None:
@@ -240,13 +240,13 @@ class Outer:
     @property
     def sides(self) -> tuple[int, int]:
         """Rows and columns of a group's matrix."""
-        weight = self.layer.weight
-        return weight.shape[0] // self.groups, weight[0].numel()
+        shape = self.layer.weight.shape
+        return shape[0] // self.groups, math.prod(shape[1:])
 
     @property
     def positions(self) -> int:
         """At how many places the layer is applied to a record."""
-        return int(self.slopes[:1].numel()) // int(self.layer.weight.shape[0])
+        return math.prod(self.slopes.shape[1:]) // int(self.layer.weight.shape[0])
 
     def factors(self, part: slice) -> tuple[Any, Any]:
         """Return both factors, of shape (n, groups, positions, p or d); see `plain` for their order."""
@@ -292,8 +292,8 @@ class Outer:
 
     def added(self, rows: Any, part: slice) -> Any:
         """Return rows, shape (n, groups, p, d), plus those of this call; None is zero."""
-        left, right = self.factors(part)
-        found = left.transpose(2, 3) @ right
+        left, right = (one.flatten(0, 1) for one in self.factors(part))
+        found = torch.bmm(left.transpose(1, 2), right).view(-1, self.groups, *self.sides)
         return found if rows is None else rows + found
 
     def scaled(self, factors: Any) -> Outer:
