@@ -56,6 +56,7 @@ def test_a_product_depends_on_its_row_and_its_column_only(
 ) -> None:
     if not by_blas:
         monkeypatch.setattr(row_sums, "_any_address", lambda *_: False)
+        monkeypatch.setattr(row_sums, "_alike", lambda *_: False)
     rows, columns = hostile(d, k, seed=d + k, dtype=dtype)
     products = row_products(rows, columns)
     assert products.shape == (70, k)[: columns.ndim]
@@ -98,6 +99,46 @@ def test_a_blas_that_looks_at_addresses_is_found_out_and_not_used(monkeypatch: p
     monkeypatch.setattr(np, "vecdot", peeling)
     for d in (9, 12, 65, 785):
         assert not row_sums._any_address.__wrapped__(d, 8)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_no_other_row_has_a_say_whoever_it_is(dtype: Any) -> None:
+    """Others change their order, become other ones, or are no numbers at all."""
+    rng, (rows, columns) = np.random.default_rng(4), hostile(785, 10, seed=3, dtype=dtype)
+    first = row_products(rows, columns)
+    for _ in range(20):
+        order = rng.permutation(len(rows))
+        np.testing.assert_array_equal(row_products(rows[order], columns), first[order])
+        kept = rng.random(len(rows)) < 0.5
+        others = rng.standard_normal(rows.shape) * rng.choice([0, 1e-30, 1e30, np.inf, np.nan], (len(rows), 1))
+        with np.errstate(invalid="ignore", over="ignore"):
+            mixed = row_products(np.where(kept[:, None], rows, others).astype(dtype), columns)
+        np.testing.assert_array_equal(mixed[kept], first[kept])
+
+
+@pytest.mark.parametrize("what", ["place", "address"])
+def test_a_library_whose_places_are_not_alike_is_found_out_and_not_used(
+    what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = np.matmul
+
+    def other(rows: Array, columns: Array, out: Array | None = None) -> Array:
+        """The last place of a block, or what begins off a boundary, is added up the other way round."""
+        found = plain(rows, columns)
+        turned = plain(rows[..., ::-1], columns[::-1])
+        if what == "place":
+            found[..., -1, :] = turned[..., -1, :]
+        elif rows.ctypes.data % 64:
+            found = turned
+        if out is None:
+            return np.asarray(found)
+        out[...] = found
+        return out
+
+    shapes = [(9, 3), (65, 10), (785, 2), (785, 64)]
+    assert all(row_sums._alike.__wrapped__(d, k, size, (1,)) for d, k in shapes for size in (4, 8))
+    monkeypatch.setattr(np, "matmul", other)
+    assert not any(row_sums._alike.__wrapped__(d, k, size, (1,)) for d, k in shapes[1:] for size in (4, 8))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -25,7 +25,7 @@ __all__ = ["Activation", "NetworkObjective"]
 Activation = Literal["relu", "tanh", "softplus"]
 """What a hidden unit does with its sum."""
 
-_AT_ONCE = 2**17
+_AT_ONCE = 2**19
 """Numbers of a layer that are in memory at once: they stay in the cache."""
 
 _KEPT = 2**23
@@ -150,7 +150,11 @@ class NetworkObjective:
         """
         with np.errstate(over="ignore", invalid="ignore"):
             back = self._losses_back(w, records)
-            return np.hstack([_outer(records.X, back.hidden), _outer(back.inputs, back.slopes)])
+            rows = np.empty((len(records), self.size), dtype=records.X.dtype)
+            split = self.features * self.hidden
+            _outer(records.X, back.hidden, out=rows[:, :split])
+            _outer(back.inputs, back.slopes, out=rows[:, split:])
+            return rows
 
     def clipped_sum(
         self, w: Array, records: Records, radius: float, dtype: type[np.floating[Any]] = np.float64
@@ -235,10 +239,7 @@ class NetworkObjective:
         W, V = self._layers(w, X.dtype)
         hidden = self._hidden(W, X)
         slopes = slope(self._output(hidden, V)).astype(X.dtype, copy=False).reshape(-1, self.outputs)
-        # Not a matrix product, which takes rows in groups: no record has a say in how another is rounded.
-        back = slopes[:, :1] * V[:-1, 0]
-        for k in range(1, self.outputs):
-            back += slopes[:, k : k + 1] * V[:-1, k]
+        back = slopes * V[:-1, 0] if self.outputs == 1 else row_products(slopes, V[:-1].T)
         match self.activation:
             case "relu":
                 back *= hidden > 0
@@ -307,10 +308,13 @@ class _Back(NamedTuple):
         )
 
 
-def _outer(left: Array, right: Array) -> Array:
+def _outer(left: Array, right: Array, out: Array | None = None) -> Array:
     """Return the outer product of each record's factors as rows, shape (n, left size * right size)."""
-    wide = left.shape[1] * right.shape[1]
-    return np.asarray(np.einsum("nj,nk->njk", left, right)).reshape(len(left), wide)
+    shape = (len(left), left.shape[1], right.shape[1])
+    if out is None:
+        out = np.empty((len(left), shape[1] * shape[2]), dtype=left.dtype)
+    np.multiply(left[:, :, None], right[:, None, :], out=out.reshape(shape))
+    return out
 
 
 def _scaled(values: Array, factors: Array) -> Array:

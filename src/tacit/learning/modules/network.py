@@ -72,6 +72,7 @@ class HookedModule:
         self._calls: list[tuple[Any, Any, Any]] | None = None
         self.known: set[str] = set()
         self._pairs: dict[str, str] = {}
+        self._alone: dict[int, str] = {}
         self._held: Any = None
         self._sums: Any = None
         self._untouched, self.rewrites = False, False
@@ -98,6 +99,7 @@ class HookedModule:
     def unknow(self, layers: Sequence[Any]) -> None:
         """Leave the parameters of layers to `torch.func`."""
         self.known -= {self._names.get(id(one), "") for layer in layers for one in layer.parameters()}
+        self._alone = {at: name for at, name in self._alone.items() if {name, self._pairs[name]} <= self.known}
 
     def flat(self) -> Array:
         """Return the parameters, shape (size,), float64."""
@@ -206,19 +208,25 @@ class HookedModule:
         again = records.clone() if self.others else records  # a module may change what it is given
         predictions, calls = self.called(records)
         slopes = slopes_of(predictions.detach())
+        parts: dict[str, ParameterRows] = {}
         found: dict[str, list[Any]] = {}
         if calls:
             edges = [edge for _, _, edge in calls]
             backs = torch.autograd.grad(predictions, edges, slopes, allow_unused=True)
+            once = together and len({id(layer) for layer, _, _ in calls}) == len(calls)
             for (layer, inputs, _), back in zip(calls, backs, strict=True):
-                if back is not None:
+                if once and back is not None and back.ndim == 2 and id(layer) in self._alone:
+                    left, right = back.to(self.dtype)[:, None], inputs.to(self.dtype)[:, None]
+                    parts[self._alone[id(layer)]] = Product(left, right, biased=True)
+                elif back is not None:
                     self._add(found, layer, inputs, back.to(self.dtype))
-        parts: dict[str, ParameterRows] = {name: combined(each) for name, each in found.items()}
+        parts.update((name, combined(each)) for name, each in found.items())
         if together:
             for name, bias in self._pairs.items():
                 weight = parts.get(name)
                 if (
                     isinstance(weight, Product)
+                    and name in found
                     and bias in parts
                     and len(found[name]) == len(found[bias]) == 1
                 ):
@@ -260,7 +268,14 @@ class HookedModule:
         if isinstance(layer, nn.Linear) and layer.bias is not None:
             weight, bias = (self._names.get(id(one), "") for one in (layer.weight, layer.bias))
             if weight and bias and self.places[weight].stop == self.places[bias].start:
+                owners = [
+                    one
+                    for one in self.module.modules()
+                    if any(own is layer.weight or own is layer.bias for own in one.parameters(recurse=False))
+                ]
                 self._pairs[weight] = bias
+                if len(owners) == 1:
+                    self._alone[id(layer)] = weight
 
     def _note(self, layer: Any, inputs: tuple[Any, ...], output: Any) -> None:
         """Keep what a layer is told, and where its derivatives will be."""
