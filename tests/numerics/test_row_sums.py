@@ -110,7 +110,9 @@ def test_no_other_row_has_a_say_whoever_it_is(dtype: Any) -> None:
         order = rng.permutation(len(rows))
         np.testing.assert_array_equal(row_products(rows[order], columns), first[order])
         kept = rng.random(len(rows)) < 0.5
-        others = rng.standard_normal(rows.shape) * rng.choice([0, 1e-30, 1e30, np.inf, np.nan], (len(rows), 1))
+        others = rng.standard_normal(rows.shape) * rng.choice(
+            [0, 1e-30, 1e30, np.inf, np.nan], (len(rows), 1)
+        )
         with np.errstate(invalid="ignore", over="ignore"):
             mixed = row_products(np.where(kept[:, None], rows, others).astype(dtype), columns)
         np.testing.assert_array_equal(mixed[kept], first[kept])

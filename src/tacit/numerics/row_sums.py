@@ -117,8 +117,8 @@ def _at_boundary(numbers: Array, *, after: int = 0) -> Array:
 def _alike(d: int, k: int, size: int, threads: tuple[int, ...]) -> bool:  # noqa: ARG001 - products go by it
     """Whether equal rows have equal products to the last bit, at all places of a block and of memory.
 
-    Which additions a product makes, and in which order, goes by its shape and not by its numbers. Vectors whose
-    product is zero but for rounding show another order.
+    Which additions a product makes, and in which order, goes by its shape and not by its numbers. Vectors
+    whose product is zero but for rounding show another order.
     """
     numbers, others = _all_rounding(d, size)
     columns = _at_boundary(np.repeat(others[:, None], k, axis=1))

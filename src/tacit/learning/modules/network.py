@@ -99,7 +99,9 @@ class HookedModule:
     def unknow(self, layers: Sequence[Any]) -> None:
         """Leave the parameters of layers to `torch.func`."""
         self.known -= {self._names.get(id(one), "") for layer in layers for one in layer.parameters()}
-        self._alone = {at: name for at, name in self._alone.items() if {name, self._pairs[name]} <= self.known}
+        self._alone = {
+            at: name for at, name in self._alone.items() if {name, self._pairs[name]} <= self.known
+        }
 
     def flat(self) -> Array:
         """Return the parameters, shape (size,), float64."""

@@ -246,7 +246,7 @@ class Outer:
     @property
     def positions(self) -> int:
         """At how many places the layer is applied to a record."""
-        return math.prod(self.slopes.shape[1:]) // int(self.layer.weight.shape[0])
+        return int(math.prod(self.slopes.shape[1:])) // int(self.layer.weight.shape[0])
 
     def factors(self, part: slice) -> tuple[Any, Any]:
         """Return both factors, of shape (n, groups, positions, p or d); see `plain` for their order."""
