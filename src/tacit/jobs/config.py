@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import msgspec
 
 from tacit.data.kinds import table_name
-from tacit.data.registry import names, prepared_names
+from tacit.data.registry import DATASETS, names, prepared_names
 from tacit.errors import (
     ParameterError,
     check_choice,
@@ -32,6 +32,7 @@ from tacit.learning.fitting import check_noise_kind
 from tacit.learning.loss_choice import CLASS_LOSSES, NUMBER_LOSSES, LossChoice
 from tacit.learning.raw_features import check_raw_loss, read_moment, within_ball
 from tacit.learning.regularization import Regularization
+from tacit.learning.scattering import image_shape
 from tacit.means import MomentBound
 from tacit.privacy import TrustModel
 
@@ -79,8 +80,9 @@ class JobConfig(FairSettings, frozen=True, kw_only=True, forbid_unknown_fields=T
         task: What the label of a table is.
         model: What is trained: "linear"; "scattering" or "scattering:2", a linear model of fixed wavelet
             features of square images; "mlp:64", a perceptron with so many hidden units, "mlp:64,32" with two
-            layers of them; "cnn", a small convolutional network of square images; or "package.module:Class",
-            a module of PyTorch (see `Architecture`).
+            layers of them, "mlp:64@28x28" of images, as those of a public data set always are; "cnn", a small
+            convolutional network of square images; or "package.module:Class", a module of PyTorch (see
+            `Architecture`).
         loss: What is minimised: "logistic" or "hinge" for classes, "squared", "huber", "absolute", "quantile"
             or "poisson" for numbers (see `LossChoice`); "auto" is logistic or squared.
         quantile: For the loss "quantile": the share of labels that should lie below what is predicted.
@@ -274,8 +276,12 @@ class JobConfig(FairSettings, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def architecture(self) -> Architecture:
-        """What is trained."""
-        return Architecture.of(self.model)
+        """What is trained; of a public data set of images, for what they are."""
+        found = Architecture.of(self.model)
+        info = None if self.is_table else DATASETS.get(self.source)
+        if found.kind != "mlp" or found.image or info is None or info.description is not None:
+            return found
+        return found.of_images(image_shape(info.n_features))
 
     def _check_loss(self) -> None:
         """Refuse numbers that the loss does not have, and a loss that is not for the labels of a table."""

@@ -52,6 +52,7 @@ from tacit.learning.algorithms import (
     make_algorithm,
 )
 from tacit.learning.architecture import MODELS, Architecture
+from tacit.learning.band_pass import BandPassFeatures
 from tacit.learning.clipping import AutoClip
 from tacit.learning.difference import RecordDifference, difference_radius
 from tacit.learning.distance import DistanceObjective
@@ -102,6 +103,7 @@ __all__ = [
     "AlgorithmInfo",
     "Architecture",
     "AutoClip",
+    "BandPassFeatures",
     "ClippedACSA",
     "ClippedProximalSGD",
     "ClippedSGD",

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any, Final, Literal, Self
 
 import msgspec
+import numpy as np
 
 from tacit.errors import ParameterError, check_count, shown
+from tacit.learning.band_pass import BandPassFeatures
 from tacit.learning.loss_choice import LossChoice
 from tacit.learning.model import FeatureMap
 from tacit.learning.networks import Activation, NetworkObjective
@@ -16,9 +20,18 @@ from tacit.learning.scattering import ScatteringFeatures, image_shape
 from tacit.learning.task import LinearTask
 from tacit.numerics import Array
 
-__all__ = ["MODELS", "Architecture"]
+__all__ = ["MODELS", "Architecture", "read_shape"]
 
-MODELS: Final = ("linear", "scattering", "scattering:2", "mlp:64", "mlp:64,32", "cnn", "package.module:Class")
+MODELS: Final = (
+    "linear",
+    "scattering",
+    "scattering:2",
+    "mlp:64",
+    "mlp:64,32",
+    "mlp:64@28x28",
+    "cnn",
+    "package.module:Class",
+)
 """Models by the names that people type, such as."""
 
 
@@ -34,6 +47,9 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         hidden: Units of each hidden layer of "mlp", the first one first.
         activation: Of "mlp" and "cnn".
         order: Of "scattering": 1 or 2.
+        image: Of "scattering", "mlp" and "cnn": (height, width), or (channels, height, width), of images that
+            the features are the pixels of; a perceptron then sees `BandPassFeatures`. () is square images,
+            and for a perceptron none.
         code: Of "module": "package.module:Class", a module of PyTorch that is made without arguments.
     """
 
@@ -41,12 +57,20 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     hidden: tuple[int, ...] = ()
     activation: Activation = "relu"
     order: int = 1
+    image: tuple[int, ...] = ()
     code: str = ""
 
     def __post_init__(self) -> None:
+        for side in self.image:
+            check_count("image", side)
         for units in self.hidden:
             check_count("hidden", units)
         check_count("order", self.order, high=2)
+        if self.image and (len(self.image) not in (2, 3) or self.kind in ("linear", "module")):
+            raise ParameterError(
+                f"image must be (height, width), or channels first, of 'mlp', 'cnn' or 'scattering', got "
+                f"{self.image} of {self.kind!r}."
+            )
         if (self.kind == "mlp") != bool(self.hidden) or (self.kind == "module") != bool(self.code):
             raise ParameterError(f"model {self.kind!r} must have what is its own, and nothing else.")
 
@@ -61,6 +85,12 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         Raises:
             ParameterError: It names no model.
         """
+        name, at, shape = text.partition("@")
+        sides = shape.split("x")
+        if at and _are_counts(sides) and len(sides) in (2, 3):
+            found = cls.of(name, argument=argument)
+            if found.kind not in ("linear", "module"):
+                return found.of_images(tuple(map(int, sides)))
         kind, _, rest = text.partition(":")
         sizes = rest.split(",")
         alone: Kind
@@ -69,19 +99,24 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
                 return cls(kind=alone)
         if kind == "scattering" and rest in ("1", "2"):
             return cls(kind="scattering", order=int(rest))
-        if kind == "mlp" and all(one.isdecimal() and len(one) < 7 and int(one) > 0 for one in sizes):
+        if kind == "mlp" and _are_counts(sizes):
             return cls(kind="mlp", hidden=tuple(map(int, sizes)))
         named = [*kind.split("."), rest]
         if kind not in ("linear", "scattering", "mlp", "cnn") and rest and all(map(str.isidentifier, named)):
             return cls(kind="module", code=text)
         raise ParameterError(f"{argument} must look like one of {', '.join(MODELS)}, got {shown(text)}.")
 
+    def of_images(self, shape: tuple[int, ...]) -> Self:
+        """Return the same model of images of a shape."""
+        return msgspec.structs.replace(self, image=shape)
+
     def __str__(self) -> str:
+        name = self.code or self.kind
         if self.kind == "mlp":
-            return f"mlp:{','.join(map(str, self.hidden))}"
+            name = f"mlp:{','.join(map(str, self.hidden))}"
         if self.kind == "scattering" and self.order > 1:
-            return f"scattering:{self.order}"
-        return self.code or self.kind
+            name = f"scattering:{self.order}"
+        return f"{name}@{'x'.join(map(str, self.image))}" if self.image else name
 
     @property
     def is_linear(self) -> bool:
@@ -118,7 +153,8 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             return LinearTask(features=bounded, **facts)
         if self.kind == "scattering":
             return LinearTask(features=self._wavelets(bounded), **facts)
-        features, shape = LongFeatures(bounded), OutputShape.of(**facts)
+        seen = self._band_pass(bounded) if self.kind == "mlp" and self.image else bounded
+        features, shape = LongFeatures(seen), OutputShape.of(**facts)
         if self.kind == "mlp" and len(self.hidden) == 1:
             layer = NetworkObjective(
                 loss=shape.loss,
@@ -135,7 +171,7 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             sizes = (bounded.dim, *self.hidden, shape.outputs)
             module = made.perceptron(sizes, self.activation, seed=start_seed)
         elif self.kind == "cnn":
-            image = image_shape(bounded.dim)
+            image = self._image(bounded.dim)
             module = made.convolutional(image, shape.outputs, self.activation, seed=start_seed)
         else:
             module = made.imported(self.code, seed=start_seed)
@@ -144,5 +180,39 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     def _wavelets(self, bounded: FeatureMap) -> ScatteringFeatures:
         """Return the wavelet features of images of pixels within bounds."""
-        shape = image_shape(bounded.dim)
+        shape = self._image(bounded.dim)
         return ScatteringFeatures(lower=bounded.lower, upper=bounded.upper, shape=shape, order=self.order)
+
+    def _band_pass(self, bounded: FeatureMap) -> BandPassFeatures:
+        """Return what a perceptron sees of images of pixels within bounds."""
+        return BandPassFeatures(lower=bounded.lower, upper=bounded.upper, shape=self._image(bounded.dim))
+
+    def _image(self, pixels: int) -> tuple[int, ...]:
+        """Return the shape of images of so many pixels.
+
+        Raises:
+            ParameterError: They are of another number of pixels, or none was given and they are not square.
+        """
+        if not self.image:
+            return image_shape(pixels)
+        if math.prod(self.image) != pixels:
+            raise ParameterError(
+                f"model {str(self)!r} must be of {math.prod(self.image)} features, got {pixels}."
+            )
+        return self.image
+
+
+def _are_counts(texts: list[str]) -> bool:
+    """Return whether each is a positive number of at most six digits."""
+    return all(one.isdecimal() and len(one) < 7 and int(one) > 0 for one in texts)
+
+
+def read_shape(shape: Any) -> tuple[int, ...]:
+    """Return the shape of a record, or refuse what is none.
+
+    Raises:
+        ParameterError: It is no sequence of whole numbers.
+    """
+    if not isinstance(shape, Sequence | np.ndarray) or isinstance(shape, str):
+        raise ParameterError(f"shape must be whole numbers, such as (1, 28, 28), got {shown(shape)}.")
+    return tuple(check_count("shape", one) for one in shape)

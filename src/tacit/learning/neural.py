@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self, get_args
 
+import msgspec
 import numpy as np
 from sklearn.base import RegressorMixin
 
 from tacit.data.validated import validated
 from tacit.errors import ParameterError, check_choice, check_count
-from tacit.learning.architecture import Architecture
+from tacit.learning.architecture import Architecture, read_shape
 from tacit.learning.federated import Federated, FederatedClassifier, TaskOf
 from tacit.learning.labelled import public_targets
 from tacit.learning.loss_choice import LossChoice
@@ -40,8 +41,11 @@ class _Neural(Federated):
         check_count("start_seed", self.start_seed, low=0)
         if self.module is not None and not isinstance(self.module, str):
             return self.module
-        if self.shape is not None:
-            raise ParameterError(f"shape is for a module of one's own, got {self.shape!r} without one.")
+        named = self._named()
+        return named if self.shape is None else named.of_images(read_shape(self.shape))
+
+    def _named(self) -> Architecture:
+        """Return what is trained, by its name or by its hidden units."""
         if self.module is None:
             given = self.hidden if isinstance(self.hidden, Sequence | np.ndarray) else (self.hidden,)
             hidden = tuple(check_count("hidden", units) for units in given)
@@ -54,13 +58,7 @@ class _Neural(Federated):
                 "module must name a network, got 'linear': that is FederatedLogisticRegression, or "
                 "FederatedLinearRegression."
             )
-        return Architecture(
-            kind=named.kind,
-            hidden=named.hidden,
-            order=named.order,
-            code=named.code,
-            activation=self.activation,
-        )
+        return msgspec.structs.replace(named, activation=self.activation)
 
     def _task(
         self, network: Architecture | Any, lower: Array, upper: Array, *, unit_rows: bool, **facts: Any
@@ -88,7 +86,9 @@ class PrivateNeuralClassifier(_Neural, FederatedClassifier):
         hidden: Units of the hidden layer of a perceptron, or of each of several, the first one first. More of
             them fit more, and take more noise: it grows with the square root of the number of parameters.
         activation: "relu", "tanh" or "softplus", of perceptrons and "cnn".
-        shape: Of a record, for a module of one's own: such as (1, 28, 28); None is (d,).
+        shape: Of a record, for a module of one's own: such as (1, 28, 28); None is (d,). Else of images:
+            (height, width), or channels first. A perceptron then sees `BandPassFeatures` of them, which do
+            better than pixels under privacy; None is no images, and square ones for "cnn" and "scattering".
         start_seed: Seed of the random weights that training starts from. They are public and cost nothing.
             A module that is given as such starts from its own.
         trust: As in `FederatedLogisticRegression`.

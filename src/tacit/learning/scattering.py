@@ -16,7 +16,7 @@ import numpy as np
 from tacit.errors import DataError, ParameterError, check_count
 from tacit.numerics import Array, settle
 
-__all__ = ["ScatteringFeatures", "image_shape"]
+__all__ = ["ScatteringFeatures", "image_shape", "unit_pixels"]
 
 _CONSTANT: Final = 0.3
 """The constant feature, beside wavelet features of norm 1."""
@@ -121,10 +121,7 @@ class ScatteringFeatures:
 
     def _mapped(self, X: Array) -> Array:
         """Return the features of some images, as long as with the constant makes 1."""
-        width = self.upper - self.lower
-        scale = np.divide(1.0, width, out=np.zeros(width.shape), where=width > 0)
-        pixels = (np.clip(X, self.lower, self.upper) - self.lower) * scale
-        images = pixels.reshape(len(X) * self.images, *self._sides)
+        images = unit_pixels(X, self.lower, self.upper).reshape(len(X) * self.images, *self._sides)
         channels = self._scattered(images)
         channels = channels.reshape(len(X), -1, math.prod(self._windows))
         channels -= channels.mean(axis=2, keepdims=True)
@@ -227,6 +224,13 @@ def _morlet(shape: tuple[int, int], *, width: float, angle: float, wave: float, 
     waves = gauss * np.exp(1j * math.pi * wave * along)
     waves -= gauss * (waves.sum() / gauss.sum())  # no mean: it would be the low frequencies once more
     return np.asarray(np.fft.fft2(waves).real * slant / (2 * math.pi * width**2))
+
+
+def unit_pixels(X: Array, lower: Array, upper: Array) -> Array:
+    """Return pixels within public bounds as shares of the way between them; 0 between equal ones."""
+    width = upper - lower
+    scale = np.divide(1.0, width, out=np.zeros(width.shape), where=width > 0)
+    return np.asarray((np.clip(X, lower, upper) - lower) * scale)
 
 
 def image_shape(pixels: int) -> tuple[int, ...]:

@@ -14,10 +14,11 @@ import torch
 from torch import nn
 
 from tacit.errors import ParameterError, check_choice
+from tacit.learning.architecture import read_shape
 from tacit.learning.losses import Loss
 from tacit.learning.model import FeatureMap
 from tacit.learning.modules.checks import check_module
-from tacit.learning.modules.objective import ModuleObjective, read_shape
+from tacit.learning.modules.objective import ModuleObjective
 from tacit.learning.neural_task import LongFeatures, NeuralTask, OutputShape
 
 __all__ = ["OnRows", "convolutional", "imported", "on_rows", "perceptron", "task_of"]

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tacit.errors import ParameterError, TacitError, check_count, install_extra, shown
+from tacit.errors import ParameterError, TacitError, check_count, install_extra
+from tacit.learning.architecture import read_shape
 from tacit.learning.losses import Loss
 from tacit.learning.modules.chunks import Totals, filled, isolated, joined_silos, segments, taken
 from tacit.learning.objective import Records, clip_slopes
@@ -427,14 +428,3 @@ def _shape(module: Any, shape: Sequence[int] | None) -> tuple[int, ...]:
             "shape must be given, the shape of one record, unless the first layer is linear."
         )
     return (int(first.in_features),)  # type: ignore[union-attr]
-
-
-def read_shape(shape: Any) -> tuple[int, ...]:
-    """Return the shape of a record, or refuse what is none.
-
-    Raises:
-        ParameterError: It is no sequence of whole numbers.
-    """
-    if not isinstance(shape, Sequence | np.ndarray) or isinstance(shape, str):
-        raise ParameterError(f"shape must be whole numbers, such as (1, 28, 28), got {shown(shape)}.")
-    return tuple(check_count("shape", one) for one in shape)

@@ -1,0 +1,131 @@
+"""Images without their finest and coarsest parts: what is kept, and that a row is its image's only."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import ndimage
+
+from tacit.data import load
+from tacit.errors import DataError, ParameterError
+from tacit.learning import BandPassFeatures, FeatureMap, PrivateNeuralClassifier
+from tacit.learning.architecture import Architecture
+from tacit.numerics import Array
+
+SIDE = 28
+
+
+def features(*shape: int) -> BandPassFeatures:
+    shape = shape or (SIDE, SIDE)
+    bound = np.ones(int(np.prod(shape)))
+    return BandPassFeatures(lower=0 * bound, upper=bound, shape=shape)
+
+
+def images(n: int = 4) -> Array:
+    return np.random.default_rng(0).uniform(size=(n, SIDE * SIDE))
+
+
+def test_rows_are_differences_of_gaussians_beside_a_constant() -> None:
+    X = images()
+    rows = features()(X)
+    for row, image in zip(rows, X, strict=True):
+        fine, coarse = (
+            ndimage.gaussian_filter(image.reshape(SIDE, SIDE), spread, mode="constant", truncate=8.0)
+            for spread in (1.3, 5.0)
+        )
+        expected = (fine - coarse).ravel()
+        cosine = row[:-1] @ expected / np.linalg.norm(row[:-1]) / np.linalg.norm(expected)
+        assert cosine == pytest.approx(
+            1.0, abs=1e-4
+        )  # of Gaussians that are cut off at 8, not at 4, deviations
+    assert (rows[:, -1] == features().constant).all()
+
+
+def test_rows_have_norm_at_most_one_whatever_the_record() -> None:
+    X = np.vstack([images() * 1e300, -1e300 * images(), np.eye(3, SIDE * SIDE), np.zeros((1, SIDE * SIDE))])
+    X[0, :5] = np.inf
+    norms = np.linalg.norm(features()(X), axis=1)
+    assert norms.max() <= 1.0
+    assert norms[-1] == pytest.approx(features().constant)  # nothing is blown up
+
+
+def test_what_is_alike_and_what_is_fine_is_taken_away() -> None:
+    y, x = np.mgrid[:SIDE, :SIDE]
+    checks, stripes = (x + y) % 2, (x // 5) % 2
+    kept = features()(np.stack([checks.ravel(), stripes.ravel()]).astype(float))[:, :-1].reshape(
+        2, SIDE, SIDE
+    )
+    inside = np.abs(kept[:, 8:20, 8:20]).mean(axis=(1, 2))
+    assert inside[1] > 5 * inside[0]
+
+
+def test_a_row_depends_on_its_image_alone() -> None:
+    X = images(7)
+    whole = features()(X)
+    for i in range(7):
+        np.testing.assert_array_equal(features()(X[i : i + 1])[0], whole[i])
+    other = X.copy()
+    other[1:] = np.nan
+    again = features()(other)
+    np.testing.assert_array_equal(again[0], whole[0])
+    assert np.isnan(again[1:, :-1]).any(axis=1).all()
+
+
+def test_each_colour_is_filtered_by_itself() -> None:
+    X = np.random.default_rng(1).uniform(size=(2, 3 * 16 * 16))
+    rows, alone = features(3, 16, 16)(X), features(16, 16)(X[:, :256])
+    ratio = rows[:, :256] / alone[:, :256]
+    np.testing.assert_allclose(ratio, ratio[:, :1] * np.ones(256))
+
+
+def test_what_cannot_be_is_refused() -> None:
+    with pytest.raises(ParameterError, match=r"^shape must be \(height, width\)"):
+        features(4)
+    with pytest.raises(ParameterError, match=r"^bounds must be of the 16 pixels"):
+        BandPassFeatures(lower=np.zeros(15), upper=np.ones(15), shape=(4, 4))
+    with pytest.raises(ParameterError, match=r"^bounds must be finite"):
+        BandPassFeatures(lower=np.ones(16), upper=np.zeros(16), shape=(4, 4))
+    with pytest.raises(DataError, match=r"^X must have shape \(n, 784\)"):
+        features()(np.zeros((2, 5)))
+
+
+@pytest.mark.parametrize("name", ["mlp:64@28x28", "mlp:8,4@3x32x32", "cnn@28x20", "scattering:2@32x16"])
+def test_names_of_models_of_images_are_read_and_said(name: str) -> None:
+    assert str(Architecture.of(name)) == name
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["linear@28x28", "a.b:C@28x28", "mlp:64@28", "mlp:64@28x", "mlp:64@0x3", "mlp:64@2x2x2x2", "mlp@8x8"],
+)
+def test_names_of_no_images_are_refused(name: str) -> None:
+    with pytest.raises(ParameterError, match=r"^model must look like one of"):
+        Architecture.of(name)
+
+
+def test_images_of_another_number_of_pixels_are_refused() -> None:
+    bounded = FeatureMap(lower=np.zeros(60), upper=np.ones(60))
+    for name in ("mlp:4@8x8", "scattering@8x8"):
+        with pytest.raises(ParameterError, match=f"^model '{name}' must be of 64 features, got 60"):
+            Architecture.of(name).task(bounded, classes=np.arange(3))
+
+
+def test_images_need_not_be_square() -> None:
+    bounded = FeatureMap(lower=np.zeros(16 * 12), upper=np.ones(16 * 12))
+    assert (
+        Architecture.of("scattering@16x12").task(bounded, classes=np.arange(3)).features.size == 17 * 12 + 1
+    )
+
+
+def test_a_perceptron_of_images_sees_them_filtered() -> None:
+    data = load("digits")
+    fits = [
+        PrivateNeuralClassifier(hidden=8, shape=shape, rounds=3, random_state=0).fit(
+            data.X[:300], data.y[:300]
+        )
+        for shape in ((8, 8), None)
+    ]
+    seen = fits[0].model_.features.of
+    assert isinstance(seen, BandPassFeatures)
+    assert seen.shape == (8, 8)
+    assert isinstance(fits[1].model_.features.of, FeatureMap)
