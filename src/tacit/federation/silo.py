@@ -7,17 +7,14 @@ facts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from functools import lru_cache, partial
+from collections.abc import Mapping
+from functools import partial
 from threading import Lock
-from typing import Any
 
 import numpy as np
 
 from tacit.errors import (
     LARGEST_COUNT,
-    LedgerError,
     ParameterError,
     RefusalError,
     check_count,
@@ -25,33 +22,24 @@ from tacit.errors import (
 )
 from tacit.federation.accepted import AcceptedRun, CheckedQuery
 from tacit.federation.account import reserve
+from tacit.federation.answering import Answering
 from tacit.federation.answers import binding, digest_of_run, encode_answer, one_message
 from tacit.federation.asked import AskedKind
-from tacit.federation.batches import Disjoint, Fixed, Poisson
 from tacit.federation.circle import Circle
-from tacit.federation.contribution import Contributions, States
-from tacit.federation.correlated import CorrelatedStep, release
-from tacit.federation.drawn import DrawnStep, new_word
-from tacit.federation.epochs import run_epochs
+from tacit.federation.contribution import Contributions
 from tacit.federation.kept import Keeper, Kept
 from tacit.federation.owner import Owner
 from tacit.federation.plan import Plan
 from tacit.federation.protocols import Memory, Unsent
 from tacit.federation.query import AnyStatistic, Query, Units
-from tacit.federation.steps import HiddenRun, HiddenWalk, Measure, TurnWalk, Walk
 from tacit.federation.store import AnswerStore, LastAnswer, LedgerStore
 from tacit.federation.sums import Sums
 from tacit.ledger import Ledger
-from tacit.means import SMALLEST_RADIUS, Message, Round
+from tacit.means import Message
 from tacit.numerics import (
     Array,
-    IntArray,
-    draw_disjoint_order,
-    sample_fixed,
-    sample_poisson,
-    take_disjoint_batch,
 )
-from tacit.privacy import Guarantee, Order, PrivacyBudget, TrustModel, Unit
+from tacit.privacy import Guarantee, PrivacyBudget, TrustModel, Unit
 from tacit.randomness import is_secure, secure
 
 __all__ = ["Silo"]
@@ -343,7 +331,7 @@ class Silo:
 
     def _one_message(self, task: CheckedQuery, run: AcceptedRun, kept: Kept) -> Message:
         """Return all that a silo says in a step as one vector, masked where there are masks."""
-        sent = one_message(self._means(task, run, kept))
+        sent = one_message(self._answering(run).means(task, kept))
         if run.masks is None:
             return sent
         hidden = run.masks.mask(task.query.step, task.query.digest(), sent.payload, sent.width)
@@ -351,182 +339,8 @@ class Silo:
 
     def _compute(self, task: CheckedQuery, run: AcceptedRun, kept: Kept) -> tuple[tuple[bytes, ...], ...]:
         """Return the messages of one round, statistic by statistic."""
-        asked = task.asked
-        if isinstance(asked.step, HiddenRun):
-            return (self._hidden_run(task, asked.step),)
-        if isinstance(asked.step, TurnWalk):
-            return (self._turn_walk(task, asked.step, run),)
-        if isinstance(asked.step, Walk):
-            return (self._walk(task, asked.step, run),)
-        if isinstance(asked.step, CorrelatedStep) and asked.mixes:
-            return (self._correlated(task, asked.step, run, kept),)
-        sent = self._means(task, run, kept)
-        if isinstance(asked.step, DrawnStep):
-            sent.append([new_word(self._rng)])
-        return tuple(tuple(message.to_bytes() for message in messages) for messages in sent)
+        return self._answering(run).compute(task, kept)
 
-    def _means(self, task: CheckedQuery, run: AcceptedRun, kept: Kept) -> list[list[Message]]:
-        """Return the messages about the means of one batch."""
-        asked, index = task.asked, self._index(task, run)
-        units = self._units if index is None else self._units.take(index)
-        states = kept.states if index is None else {name: all_[index] for name, all_ in kept.states.items()}
-        messages = [
-            self._messages(
-                measure,
-                units,
-                at=task.at,
-                round=_round(asked.rows, radius, task.query.step),
-                fused=fused,
-                states=states,
-                run=run,
-            )
-            for measure, radius, fused in zip(asked.sent, task.query.radius, task.fused, strict=True)
-        ]
-        if index is not None:
-            for name, state in states.items():
-                kept.states[name][index] = state
-        return messages
-
-    def _messages(
-        self,
-        measure: Measure,
-        units: Any,
-        *,
-        at: Mapping[str, Array],
-        round: Round,
-        fused: bool,
-        states: States,
-        run: AcceptedRun,
-    ) -> list[Message]:
-        """Return the messages about one mean of a batch."""
-        return self._contributions.messages(
-            measure, units, at=at, round=round, fused=fused, party=run.party, states=states, rng=self._rng
-        )
-
-    def _batch(self, task: CheckedQuery, run: AcceptedRun, *, local: int = 0) -> Any:
-        """Return the units of a round."""
-        index = self._index(task, run, local=local)
-        return self._units if index is None else self._units.take(index)
-
-    def _index(self, task: CheckedQuery, run: AcceptedRun, *, local: int = 0) -> IntArray | None:
-        """Return which units are in a round, None for all; a silo draws them in secret and tells nobody."""
-        step, size = task.asked.step, task.asked.rows
-        match step.batch:
-            case Fixed():
-                return sample_fixed(len(self._units), size, self._rng)
-            case Poisson():
-                return sample_poisson(len(self._units), step.batch.rate_for(self.size), self._rng)
-            case Disjoint():
-                block = (task.earlier * step.batches + local) // step.batch.repeats
-                start = run.blocks[task.kind] + step.start(block, self.size)
-                held = step.batch.block_for(self.size)
-                index = take_disjoint_batch(self._order(run), start, held)
-                if step.batch.sample is not None:
-                    index = index[sample_fixed(held, size, self._rng)]
-                return index
-            case _:
-                return None
-
-    def _order(self, run: AcceptedRun) -> IntArray:
-        """Return the secret order of the run, stored before anything is computed with it."""
-        if run.order is None:
-            n = len(self._units)
-            stored = run.store.secret(lambda: draw_disjoint_order(n, self._rng).astype("<i8").tobytes())
-            run.order = np.frombuffer(stored, dtype="<i8").astype(np.int64)
-            if len(run.order) != n:
-                raise LedgerError(f"the data of silo {self.name!r} have changed since the run began.")
-        return run.order
-
-    def _correlated(
-        self, task: CheckedQuery, step: CorrelatedStep, run: AcceptedRun, kept: Kept
-    ) -> tuple[bytes, ...]:
-        """Return the mean of a batch, with noise that goes on from that of the rounds before."""
-        n, radius, units = task.asked.rows, task.query.radius[0], self._batch(task, run)
-        this_round = _round(n, radius, task.query.step)
-        (exact,) = self._messages(
-            step.exact, units, at=task.at, round=this_round, fused=task.fused[0], states={}, run=run
-        )
-        released, kept.pasts[task.kind] = release(
-            step, exact.payload, task.earlier, kept.pasts[task.kind], radius=radius, rows=n, rng=self._rng
-        )
-        return (Message(payload=(released / n).astype(np.float32)).to_bytes(),)
-
-    def _hidden_run(self, task: CheckedQuery, step: HiddenRun) -> tuple[bytes, ...]:
-        """Take all steps of a hidden run, and return its last iterate."""
-        (measure,), n, size = task.asked.sent, self.size, task.asked.rows
-        radius, epochs = task.query.radius[0], step.epochs_of(n)
-        std = step.noise_std(radius, size)
-        if std == 0:
-            epochs = [replace(epoch, noise=False, public_noise=False) for epoch in epochs]
-        public = self._contributions.public_units(measure, task.at) if step.uses_public else None
-        w = run_epochs(
-            self._contributions.descend(measure, public, radius=radius),
-            w=step.first_point(task.at["w"], n),
-            n=n,
-            epochs=epochs,
-            order=step.order,
-            step_size=step.step_size,
-            noise_std=std,
-            prox=step.prox,
-            rng=self._rng,
-            batch=size,
-        )
-        return (Message(payload=w.astype(np.float32)).to_bytes(),)
-
-    def _walk(self, task: CheckedQuery, step: Walk, run: AcceptedRun) -> tuple[bytes, ...]:
-        """Take all steps of a walk, every mean as private as a message, and return the last point."""
-        (measure,), (fused,), w = task.asked.sent, task.fused, task.at["w"]
-        n, radius = task.asked.rows, task.query.radius[0]
-        this_round = _round(n, radius, task.query.step)
-        if isinstance(step, HiddenWalk):
-            step_size, batches = step.step_size, self._blocks(step)
-        else:
-            # Messages are about whole rows, a Poisson sample expects a fraction of one.
-            step_size = float(task.query.at["step_size"]) * n / step.batch.expected(self.size)
-            batches = (self._batch(task, run, local=local) for local in range(step.steps))
-        w = step.project(w)
-        for units in batches:
-            sent = self._messages(
-                measure, units, at={"w": w}, round=this_round, fused=fused, states={}, run=run
-            )
-            w = step.project(w - step_size * measure.estimator.decode(sent, this_round))
-        return (Message(payload=w.astype(np.float32)).to_bytes(),)
-
-    def _turn_walk(self, task: CheckedQuery, step: TurnWalk, run: AcceptedRun) -> tuple[bytes, ...]:
-        """Walk along an estimate that the silo's own noisy differences carry on; return where it is."""
-        if step.turn(task.earlier, run.plan.parties) != run.party:
-            raise RefusalError(f"silo {self.name!r} walks in its own turns only, which it pays for.")
-        # Under another number it would have other turns as well.
-        number = str(run.party).encode()
-        if run.store.secrets.keep("turn", lambda: number) != number:
-            raise RefusalError(f"silo {self.name!r} has walked in this run as another party.")
-        (measure,), (fused,), at = task.asked.sent, task.fused, task.query.at
-        n, (longest,), clip = task.asked.rows, task.query.radius, task.at["clip"]
-        eta, smoothness = float(at["step_size"]), float(at["smoothness"])
-        w, previous, v = task.at["w"], task.at["w"], at["v"].astype(np.float64)
-        for local in range(step.check_taken(at["taken"])):
-            radius = min(longest, smoothness * float(np.linalg.norm(w - previous)))
-            if radius >= SMALLEST_RADIUS:
-                here = _round(n, radius, task.query.step)
-                points = {"w": w, "previous": previous, "clip": clip}
-                units = self._batch(task, run, local=local - 1)
-                sent = self._messages(measure, units, at=points, round=here, fused=fused, states={}, run=run)
-                v = v + measure.estimator.decode(sent, here) * (n / step.batch.expected(self.size))
-            previous, w = w, w - eta * v
-        return (Message(payload=w.astype(np.float32)).to_bytes(),)
-
-    def _blocks(self, step: HiddenWalk) -> Iterator[Any]:
-        """Yield the units of every step of a hidden walk: the blocks of an order, epoch after epoch."""
-        n, size = self.size, step.batch.size_for(self.size)
-        order: IntArray = np.arange(n)
-        for local in range(step.steps):
-            start = local % step.epoch(n) * size
-            if start == 0 and (step.order is Order.RR or (step.order is Order.SO and local == 0)):
-                order = draw_disjoint_order(n, self._rng)
-            yield self._units.take(take_disjoint_batch(order, start, size))
-
-
-@lru_cache(maxsize=8)
-def _round(n: int, radius: float, number: int) -> Round:
-    """Return the facts of a round, one object for all silos of a size: to check them takes longer."""
-    return Round(n=n, radius=radius, number=number)
+    def _answering(self, run: AcceptedRun) -> Answering:
+        """Return what computes answers of a run."""
+        return Answering(self._units, self._contributions, self.size, self._owner.who, run, self._rng)

@@ -16,8 +16,6 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
 from tacit.errors import (
     AuthenticationError,
     BudgetError,
@@ -36,7 +34,7 @@ from tacit.federation.network.ledger_age import check_not_older, check_state_not
 from tacit.federation.network.private_files import make_private_folder
 from tacit.federation.network.roster import SERVER, Roster
 from tacit.federation.network.sealing import said_at, said_in, seal_padded
-from tacit.federation.network.signatures import sign_claims
+from tacit.federation.network.silo_claims import SiloClaims
 from tacit.federation.network.silo_proposals import ConsentedPlans
 from tacit.federation.network.silo_refusals import LogQuota, code_of, words_of
 from tacit.federation.network.silo_uploads import Uploads
@@ -68,7 +66,6 @@ from tacit.federation.protocols import Memory
 from tacit.federation.schedule import Schedule
 from tacit.federation.silo import Silo
 from tacit.privacy import Guarantee, Neighbours, TrustModel
-from tacit.privacy.signed import raw_signature
 
 if TYPE_CHECKING:
     from tacit.federation.network.descriptor import SignedDescriptor
@@ -158,7 +155,8 @@ class SiloService:
             )
         make_private_folder(state)
         self._silo, self._roster, self._key, self._clock = silo, roster, key, clock
-        self._clauses, self._after, self._state = clauses, after, state
+        self._after, self._state = after, state
+        self._claims = SiloClaims(silo=silo, clauses=clauses, federation=roster.federation, key=key)
         self._proposals = ConsentedPlans(
             silo, roster=roster, consents=Consents(state / CONSENT_FILE), encoding=encoding
         )
@@ -228,7 +226,7 @@ class SiloService:
         """Price a plan that the owner has agreed to; reserve nothing."""
         plan, price, _ = self._proposals.priced(proposal)
         self._note("considered", **_about(proposal.run, plan), epsilon=price.epsilon, delta=price.delta)
-        return Considered(*self._said(self._claims(plan, price)))
+        return self._claims.considered(plan, price)
 
     def _accept(self, proposal: ProposedPlan, request: bytes) -> Accepted:
         """Reserve the price of a plan, and remember that it was accepted."""
@@ -244,8 +242,7 @@ class SiloService:
             left=None if ledger is None else ledger.remaining().epsilon,
         )
         self._accepted.keep(proposal.run, request)
-        claims = self._claims(plan, price)
-        return Accepted(*self._said(claims), signature=self._signature(plan, proposal.run, claims))
+        return self._claims.accepted(plan, price, run=proposal.run)
 
     def _begin(self, proposal: ProposedPlan) -> tuple[Plan, Guarantee]:
         """Make the silo ready to answer a run, whose price is reserved once."""
@@ -354,29 +351,6 @@ class SiloService:
         self._accepted.forget(run)
         self._note("closed", run=run)
         return Closed()
-
-    def _claims(self, plan: Plan, price: Guarantee) -> list[Guarantee]:
-        """Return what the silo guarantees, word for word as the statement has it."""
-        before = [self._silo.alone(plan)] if plan.hides_among_others else []
-        clauses = self._clauses(plan.neighbours)
-        return [
-            msgspec.structs.replace(one, assumptions=tuple(dict.fromkeys((*one.assumptions, *clauses))))
-            for one in (price, *before)
-        ]
-
-    def _said(self, claims: Sequence[Guarantee]) -> tuple[bytes, bytes, int, bytes | None, bool]:
-        """Return the fields of `Considered`."""
-        price, *before = (claim.to_json() for claim in claims)
-        silo = self._silo
-        return price, b"".join(before), silo.size, silo.account, silo.simulated
-
-    def _signature(self, plan: Plan, run: str, claims: Sequence[Guarantee]) -> bytes:
-        """Return the silo's signature of its guarantees; a trusted server guarantees instead of the silo."""
-        if plan.trust is TrustModel.CENTRAL:
-            return b""
-        federation = self._roster.federation
-        signed = sign_claims(self._key, claims, federation=federation, run=run, plan=plan, signer=self.name)
-        return raw_signature(signed)
 
     def _refused(self, error: Exception, opened: Opened | None) -> bytes:
         """Write down why, and return the one word that leaves."""
