@@ -61,12 +61,24 @@ NO_PENALTY = (
 DRAWN: dict[str, dict[str, Any]] = {"cldp-sgd": {"clients": Fixed(size=2)}, "dss-sgd": {"rate": 0.4}}
 """Of three silos, under shuffle trust; of some rounds of the second, nobody."""
 
-# Without noise all rounds are answered as under local trust: every third algorithm tells.
-CASES = [
-    (name, trust)
-    for which, name in enumerate(ALGORITHMS)
-    for trust in (*about(name).trusts, *(["none"] if which % 3 == 0 else []))
-]
+ALIKE = (
+    *("accelerated", "multistage", "p-sgd", "lan", "phases", "prox-sgd"),
+    *("clipped-ac-sa", "clipped-sgd", "clipped-prox-sgd", "clipped-subgradient"),
+)
+"""Whose rounds ask for one mean gradient each, as those of minibatch do, which runs under every trust."""
+
+
+def trusts_of(which: int, name: str) -> tuple[str, ...]:
+    """Those that one algorithm is run under: of those alike, one each in turn.
+
+    Without noise all rounds are answered as under local trust: every third algorithm tells.
+    """
+    trusts = about(name).trusts
+    private = (trusts[which % len(trusts)],) if name in ALIKE else trusts
+    return (*private, "none") if which % 3 == 0 else private
+
+
+CASES = [(name, trust) for which, name in enumerate(ALGORITHMS) for trust in trusts_of(which, name)]
 
 
 def records(k: int) -> Records:
