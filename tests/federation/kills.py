@@ -45,8 +45,8 @@ from tacit.federation import (
     Server,
     Silo,
     Step,
-    answering,
     inprocess,
+    silo_work,
     with_honest,
 )
 from tacit.ledger import CENTRAL, DATA_SET, Ledger, create_ledgers, open_ledgers
@@ -185,7 +185,7 @@ def go(case: Case, folder: Path, *, repeatable: bool) -> tuple[Array, list[Guara
         if repeatable:
             # Drawn in whatever round comes first, it must not depend on that round's numbers.
             order = mock.patch.object(
-                answering, "draw_disjoint_order", lambda n, _: np.random.default_rng(n).permutation(n)
+                silo_work, "draw_disjoint_order", lambda n, _: np.random.default_rng(n).permutation(n)
             )
             stack.enter_context(order)
         ledgers = open_all(case, folder, stack)

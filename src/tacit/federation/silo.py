@@ -22,7 +22,6 @@ from tacit.errors import (
 )
 from tacit.federation.accepted import AcceptedRun, CheckedQuery
 from tacit.federation.account import reserve
-from tacit.federation.answering import Answering
 from tacit.federation.answers import binding, digest_of_run, encode_answer, one_message
 from tacit.federation.asked import AskedKind
 from tacit.federation.circle import Circle
@@ -32,6 +31,7 @@ from tacit.federation.owner import Owner
 from tacit.federation.plan import Plan
 from tacit.federation.protocols import Memory, Unsent
 from tacit.federation.query import AnyStatistic, Query, Units
+from tacit.federation.silo_work import SiloWork
 from tacit.federation.store import AnswerStore, LastAnswer, LedgerStore
 from tacit.federation.sums import Sums
 from tacit.ledger import Ledger
@@ -331,7 +331,7 @@ class Silo:
 
     def _one_message(self, task: CheckedQuery, run: AcceptedRun, kept: Kept) -> Message:
         """Return all that a silo says in a step as one vector, masked where there are masks."""
-        sent = one_message(self._answering(run).means(task, kept))
+        sent = one_message(self._work(run).means(task, kept))
         if run.masks is None:
             return sent
         hidden = run.masks.mask(task.query.step, task.query.digest(), sent.payload, sent.width)
@@ -339,8 +339,8 @@ class Silo:
 
     def _compute(self, task: CheckedQuery, run: AcceptedRun, kept: Kept) -> tuple[tuple[bytes, ...], ...]:
         """Return the messages of one round, statistic by statistic."""
-        return self._answering(run).compute(task, kept)
+        return self._work(run).compute(task, kept)
 
-    def _answering(self, run: AcceptedRun) -> Answering:
+    def _work(self, run: AcceptedRun) -> SiloWork:
         """Return what computes answers of a run."""
-        return Answering(self._units, self._contributions, self.size, self._owner.who, run, self._rng)
+        return SiloWork(self._units, self._contributions, self.size, self._owner.who, run, self._rng)

@@ -33,11 +33,11 @@ from tacit.numerics import (
 )
 from tacit.privacy import Order
 
-__all__ = ["Answering"]
+__all__ = ["SiloWork"]
 
 
 @dataclass(frozen=True, slots=True)
-class Answering:
+class SiloWork:
     """Computes answers of one accepted run; it stores none of them.
 
     Attributes:
