@@ -160,16 +160,13 @@ class NetworkObjective:
         self, w: Array, records: Records, radius: float, dtype: type[np.floating[Any]] = np.float64
     ) -> Array:
         """Return the sum of the clipped gradients, without a matrix of them, shape (size,)."""
-        total = np.zeros(self.size)
+        # Sums come with their columns first, and are turned round once.
+        first, second = np.zeros((self.hidden, self.features)), np.zeros((self.outputs, self.hidden + 1))
         with np.errstate(over="ignore", invalid="ignore"):
             for some, back in self._clipped_back(w, records, radius):
-                total += np.concatenate(
-                    [
-                        weighted_sum(some.X, back.hidden, dtype=dtype).ravel(),
-                        weighted_sum(back.inputs, back.slopes, dtype=dtype).ravel(),
-                    ]
-                )
-        return total
+                first += weighted_sum(some.X, back.hidden, dtype=dtype).T
+                second += weighted_sum(back.inputs, back.slopes, dtype=dtype).T
+        return np.concatenate([first.T.ravel(), second.T.ravel()])
 
     def clipped_difference(
         self,
@@ -187,7 +184,7 @@ class NetworkObjective:
         small one, both factors change, and differences are rows. The factors at "w" are kept with the
         records: of all records, the next difference is from there, and the next gradient at it.
         """
-        total = np.zeros(self.size)
+        total, rest = np.zeros((self.hidden, self.features)), np.zeros((self.hidden + 1) * self.outputs)
         with np.errstate(over="ignore", invalid="ignore"):
             before, after = (self._clipped_back(point, records, clip) for point in (previous, w))
             kept: list[tuple[Records, _Back]] = []
@@ -198,14 +195,10 @@ class NetworkObjective:
                 sizes = np.hypot(some.norms * row_norms(hidden), row_norms(rows))
                 factors = clip_slopes(np.ones(len(some), dtype=rows.dtype), sizes, radius)
                 rows[factors == 0] = 0
-                total += np.concatenate(
-                    [
-                        weighted_sum(some.X, _scaled(hidden, factors), dtype=dtype).ravel(),
-                        weighted_sum(rows, factors, dtype=dtype),
-                    ]
-                )
+                total += weighted_sum(some.X, _scaled(hidden, factors), dtype=dtype).T
+                rest += weighted_sum(rows, factors, dtype=dtype)
         records.memo["factors"] = (self, w.tobytes(), clip, kept) if kept else None
-        return total
+        return np.concatenate([total.T.ravel(), rest])
 
     def _layers(self, w: Array, dtype: Any) -> tuple[Array, Array]:
         """Return W and V."""

@@ -255,9 +255,11 @@ def test_silos_together_are_silos_one_by_one(kind: str) -> None:
     objective = made(kind, chunk=16)
     silos = [some_records(objective, n, n) for n in (5, 0, 17, 1, 9)]
     w = objective.start()
-    together = objective.clipped_sums(w, silos, 0.4)
-    alone = np.stack([objective.clipped_sum(w, one, 0.4) for one in silos])
-    np.testing.assert_allclose(together, alone, rtol=0, atol=1e-12)
+    for dtype in (np.float64, np.float32):
+        together = objective.clipped_sums(w, silos, 0.4, dtype)
+        alone = np.stack([objective.clipped_sum(w, one, 0.4, dtype) for one in silos])
+        np.testing.assert_allclose(together, alone, rtol=0, atol=1e-12)
+    assert not objective.clipped_sums(w, [one.take(np.arange(0)) for one in silos], 0.4, np.float32).any()
 
 
 # Privacy

@@ -24,30 +24,46 @@ class Totals:
     """
 
     def __init__(self, network: Any, silos: int, *, exact: bool) -> None:
-        self._network, self.exact = network, exact
-        self._chunk = network.zeros(silos, exact=exact)
+        self._network, self.exact, self._silos = network, exact, silos
+        self._chunk = network.zeros(silos if exact else 1, exact=exact)
         self._sums: Array | None = None
 
     def add(self, parts: Mapping[str, Any], factors: Any, segments: Sequence[tuple[int, slice]]) -> None:
         """Add the rows of a chunk times their factors."""
+        if self.exact:
+            for name, part in parts.items():
+                part.add(self._chunk[:, self._network.place(name, part)], factors, segments)
+            return
+        # Few silos have records in a chunk: what is there of the others is left alone.
+        first = segments[0][0] if segments else 0
+        here = [(silo - first, where) for silo, where in segments]
+        wide = 1 + max((silo for silo, _ in here), default=0)
+        if wide > len(self._chunk):
+            self._chunk = self._network.zeros(wide, exact=False)
+        chunk = self._chunk[:wide]
         for name, part in parts.items():
-            part.add(self._chunk[:, self._network.place(name, part)], factors, segments)
-        if not self.exact:
-            found = self._chunk.cpu().numpy().astype(np.float64)
-            self._sums = found if self._sums is None else self._sums + found
-            self._chunk.zero_()
+            part.add(chunk[:, self._network.place(name, part)], factors, here)
+        found = chunk.cpu().numpy()
+        if self._silos == 1:
+            self._sums = found.astype(np.float64) if self._sums is None else self._sums + found
+        else:
+            self._sums = np.zeros((self._silos, found.shape[1])) if self._sums is None else self._sums
+            self._sums[first : first + wide] += found
+        chunk.zero_()
 
     @property
     def sums(self) -> Array:
         """Of each silo, shape (silos, size)."""
         if self.exact or self._sums is None:
-            return np.array(self._chunk.cpu().numpy(), dtype=np.float64)
+            held = self._chunk if self.exact else self._chunk.new_zeros(self._silos, self._chunk.shape[1])
+            return np.array(held.cpu().numpy(), dtype=np.float64)
         return self._sums
 
 
 def joined_silos(silos: Sequence[Records]) -> Records:
     """Return the records of all silos."""
-    return Records.of(np.concatenate([one.X for one in silos]), np.concatenate([one.y for one in silos]))
+    X, y, norms = (np.concatenate([getattr(one, name) for one in silos]) for name in ("X", "y", "norms"))
+    return Records(X, y, norms)
 
 
 def filled(values: Array, n: int, value: float = 0.0) -> Array:
