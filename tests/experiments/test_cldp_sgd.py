@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from tacit.experiments import EXPERIMENTS, cldp_sgd
@@ -20,6 +23,7 @@ def test_the_printed_run_costs_what_the_chapter_says() -> None:
 
 def test_a_small_run_has_a_row_for_every_report_and_its_verdicts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cldp_sgd, "_EPOCHS", (10,))
+    monkeypatch.setattr(cldp_sgd, "PRINTED", {})
     few = Task(name="few", data="digits", clients=120, epochs=(1, 2), trials=2)
     report = compute([few], progress=lambda *_: None)
     assert len(report.rows) == 2 * 4
@@ -37,3 +41,11 @@ def test_images_are_small_and_no_longer_than_1() -> None:
     assert len(X_test) == 297
     assert ((X**2).sum(axis=1) <= 1 + 1e-12).all()
     assert set(y) == set(range(10))
+
+
+def test_more_clients_than_records_have_them_in_turn() -> None:
+    more = replace(DIGITS, clients=3100, different=1500)
+    known, shown = DIGITS.records(), more.records()
+    np.testing.assert_array_equal(shown[0][:3000], np.tile(known[0], (2, 1)))
+    np.testing.assert_array_equal(shown[1][3000:], known[1][:100])
+    np.testing.assert_array_equal(shown[2], known[2])
