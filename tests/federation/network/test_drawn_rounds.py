@@ -18,6 +18,7 @@ from tacit.federation.drawn import drawn_by_words, read_word
 from tacit.federation.network.descriptor import SignedDescriptor, check_descriptor
 from tacit.federation.network.draws import SEALED_DRAW_BYTES, draw_key, open_draw, seal_draw
 from tacit.federation.network.faults import Fault
+from tacit.federation.network.journal import RunJournal
 from tacit.federation.network.keys import OpeningKey
 from tacit.federation.network.parcels import SealedBatch, open_batch
 from tacit.federation.shuffler import Batched
@@ -292,6 +293,25 @@ def test_a_run_whose_parties_all_die_goes_on_as_if_they_had_not(
     # All have sent in every round: who answers tells nobody who was drawn.
     assert traffic.answered.tolist() == after.answered.tolist() == [6] * 5
     assert len(set(traffic.bits_up.tolist())) == 1
+
+
+def test_a_server_that_dies_before_it_fetches_a_batch_knows_that_all_have_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Deployed(plan_of(Fixed(size=2)), tmp_path, sizes=SIZES)
+    try:
+        ask = made.begin()
+        with monkeypatch.context() as patch:
+            patch.setattr(RunJournal, "keep", lambda *_: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                ask(0, AT, (1.0,))
+        again = made.begin()
+        again(0, AT, (1.0,))
+        (facts,) = again.done
+        assert facts.answered == (0, 1, 2, 3, 4)
+        assert facts.bytes_up == (0,) * 5  # no silo was asked again
+    finally:
+        made.close()
 
 
 def test_a_batch_without_a_mean_is_given_up_in_one_line(
