@@ -89,5 +89,27 @@ def test_tables_of_one_other_record_are_told_apart_by_nothing_public(
         public = re.sub(r"\d+\.\d+( ± \d+\.\d+)? %|\d+\.\d+ *$", "", out, flags=re.MULTILINE)
         seen.append((err, files[0], statement, re.sub(r"[ ─]+", " ", public)))
     assert "somebody" not in str(seen)
+    assert '"model": "frail_networks:Net, 13 parameters"' in seen[0][2]
     for other in seen[1:]:
         assert other == seen[0]
+    words = ["model", "export", "runs/r", "--out", "model.onnx"]
+    assert main(words) == 3
+    assert "--module frail_networks:Net" in capfd.readouterr().err
+    assert main([*words, "--module", "frail_networks:Net"]) == 2
+    assert "a graph needs a linear model" in capfd.readouterr().err
+
+
+def test_silos_are_told_that_a_job_names_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code = "from torch import nn\nclass Net(nn.Linear):\n    def __init__(self): super().__init__(64, 1)\n"
+    Path("agreed_networks.py").write_text(code)
+    monkeypatch.delitem(sys.modules, "agreed_networks", raising=False)
+    importlib.invalidate_caches()
+    words = ["federation", "init", "--silos", "3", "--epsilon", "3", "--trust", "local", "--job", "job.toml"]
+    for name, says in (("agreed_networks:Net", True), ("linear", False)):
+        Path("job.toml").write_text(f"model = '{name}'\n")
+        assert main([*words, "--out", name[:6]]) == 0, capfd.readouterr().err
+        told = Path(name[:6], "README.md").read_text()
+        assert ("names code, `agreed_networks:Net`" in told) is says

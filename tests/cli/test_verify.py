@@ -85,7 +85,7 @@ def test_a_run_is_verified_and_shown(folder: Path, capsys: pytest.CaptureFixture
     for shown in (
         f"run: {statement['run']}, {statement['created']}, tacit ",
         "data: patients.csv, 3 silos with 48 records each",
-        "released: the local model",
+        f"released: the local model ({statement['model']})",
         "files as they were: model.json, plan.toml, columns.toml",
         r"local, each of silos 'a', 'b\u202e', 'c's': (epsilon = ",
         "whatever everybody outside the silo, the server included, sees",

@@ -35,7 +35,8 @@ def test_the_guarantee_reads_as_a_sentence() -> None:
     assert str(price) == (
         f"(epsilon = {price.epsilon:.6g}, delta = 1e-06) whatever everybody outside silo 'silo', the server "
         "included, sees, replacing one record changes the probability of any conclusion by at most a "
-        f"factor of {np.exp(price.epsilon):.3g}, up to a probability of 1e-06 ({price.method}), provided "
+        f"factor of {np.exp(price.epsilon):.3g}, up to a probability of 1e-06 ({price.method}; samples of a "
+        "share 0.1 of all records), provided "
         "that nobody learns which records are sampled."
     )
     assert str(silo.accept(plan_of())) == (

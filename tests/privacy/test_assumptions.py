@@ -42,6 +42,7 @@ from tacit.privacy import (
     verify,
 )
 from tacit.privacy.arrivals import ARRIVALS, COUNTS
+from tacit.privacy.events import chances_of
 from tacit.privacy.guarantee import provided
 from tests.privacy.event_examples import ADD_REMOVE, EVENTS
 
@@ -101,7 +102,8 @@ def test_a_guarantee_made_in_python_says_them(name: str) -> None:
     claim = guarantee(RESTING[name], DELTA, observer="the server")
     assert claim.assumptions == assumptions_of(RESTING[name])
     if math.isfinite(claim.epsilon):
-        assert str(claim).endswith(f" ({claim.method}), {provided(claim.assumptions)}.")
+        how = "; ".join((claim.method, *chances_of(claim.event)))
+        assert str(claim).endswith(f" ({how}), {provided(claim.assumptions)}.")
         assert all(clause in provided(claim.assumptions) for clause in claim.assumptions)
     verify(claim)
 

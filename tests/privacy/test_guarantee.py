@@ -27,6 +27,7 @@ from tacit.privacy import (
     PureDP,
     Release,
     Repeat,
+    Sample,
     Sampled,
     Unit,
     epsilon_of,
@@ -76,6 +77,38 @@ def test_sentence_of_a_pure_guarantee() -> None:
         "conclusion by at most a factor of 1.65 (pure differential privacy)."
     )
     assert "at most a factor of e^40 " in str(guarantee(PureDP(40.0), 0.0, observer="anybody"))
+
+
+@pytest.mark.parametrize(
+    ("event", "chances"),
+    [
+        (Repeat(Sampled(Gaussian(4.0), 0.05), 3), ["samples of a share 0.05 of all records"]),
+        (Sampled(Gaussian(4.0), 1.0), []),
+        (
+            Sampled(Gaussian(4.0, ADD_REMOVE), 0.2, Sample.POISSON),
+            ["each record is sampled with probability 0.2"],
+        ),
+        (EVENTS["Replaced"], ["each record is sampled with probability 0.1"]),
+        (
+            EVENTS["ByChance"],
+            ["samples of a share 0.5 of all records", "chance picks a release with probability 0.25, 0.5"],
+        ),
+        (
+            Compose(tuple(Sampled(Gaussian(9.0), 1 / k) for k in (2, 4, 5, 8))),
+            [f"samples of a share {share} of all records" for share in (0.5, 0.25, 0.2)],
+        ),
+    ],
+)
+def test_sentence_says_probabilities_and_older_ones_are_read(event: Event, chances: list[str]) -> None:
+    claim = _claim(event)
+    assert f"({'; '.join([claim.method, *chances])})" in str(claim)
+    older = {**json.loads(claim.to_json()), "sentence": claim.in_words(chances=False)}
+    assert f"({claim.method})" in older["sentence"]
+    assert Guarantee.from_builtins(older) == claim
+    if chances:
+        other = str(claim).replace("probability 0.", "probability 0.0").replace("share 0.", "share 0.0")
+        with pytest.raises(VerificationError, match="does not say what its fields say"):
+            Guarantee.from_builtins({**older, "sentence": other})
 
 
 def test_sentence_never_claims_more_than_its_numbers() -> None:

@@ -30,6 +30,7 @@ def run_of(sizes: dict[str, int | None]) -> Statement:
         created="2025-03-01T12:30:00+00:00",
         tacit="0.1.0",
         released="local",
+        model="mlp:3, 17 parameters",
         guarantees=tuple(claim(name) for name in sizes),
         about=tuple(About(trust="local", silo=name, units=n) for name, n in sizes.items()),
         not_private=(OPEN,),
@@ -52,6 +53,14 @@ def test_what_is_written_is_read_back_equal_and_is_true(sizes: dict[str, int | N
     statement = run_of(sizes)
     assert read_again(statement) == statement
     read_again(statement).verify()
+
+
+def test_a_statement_from_before_models_were_named_is_read() -> None:
+    older = run_of({"a": 3}).to_builtins()
+    assert older.pop("model") == "mlp:3, 17 parameters"
+    read = read_statement(json.dumps(older).encode())
+    assert read.model is None
+    read.verify()
 
 
 def test_a_fact_that_could_not_be_read_again_is_not_written() -> None:

@@ -71,7 +71,7 @@ def _statement(kind: str) -> Any:
         "Statement", version=FORMAT_VERSION, kind=Literal[kind], count=int,
         guarantees=_list(_GUARANTEE), **facts, about=_Maybe(list[About]), run=_Maybe(str),
         created=_Maybe(str), tacit=_Maybe(str),
-        released=_Maybe(str), algorithm=_Maybe(str), not_private=_Maybe(list[OpenModel]),
+        released=_Maybe(str), algorithm=_Maybe(str), model=_Maybe(str), not_private=_Maybe(list[OpenModel]),
         data=_Maybe(DataFacts), digests=_Maybe(dict[str, str]), notes=_Maybe(_Names),
         signatures=_Maybe(list[ClaimSignature]),
     )  # fmt: skip

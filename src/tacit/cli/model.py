@@ -74,6 +74,7 @@ def export(
         Path, typer.Argument(help="Name or folder of a run, or its model.json.", show_default=False)
     ],
     out: Annotated[Path, typer.Option(help="File to write: .onnx.", show_default=False)],
+    module: ModuleFlag = None,
 ) -> None:
     """Write a model for programs without Python, as an ONNX graph that takes columns.
 
@@ -84,7 +85,7 @@ def export(
     check_file("out", out)
     from tacit.jobs import load_model
 
-    model = load_model(find_run(run))
+    model = load_model(find_run(run), modules=module or ())
     out.write_bytes(model.to_onnx())
     print_text(f"{out}: inputs {', '.join(model.used_columns) if model.columns else 'features'}")
 

@@ -11,7 +11,7 @@ import msgspec
 
 from tacit.errors import ParameterError, VerificationError, check_probability, check_text
 from tacit.privacy.event_json import struct_from_builtins, to_plain
-from tacit.privacy.events import Event, assumptions_of, neighbours_of
+from tacit.privacy.events import Event, assumptions_of, chances_of, neighbours_of
 from tacit.privacy.neighbours import Neighbours
 from tacit.privacy.pricing import DECIMAL, epsilon_of, method_of
 from tacit.privacy.strict_json import is_version, read_json
@@ -75,6 +75,14 @@ class Guarantee(msgspec.Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         """Say the guarantee as one plain sentence."""
+        return self.in_words()
+
+    def in_words(self, *, chances: bool = True) -> str:
+        """Return the guarantee as one plain sentence.
+
+        Args:
+            chances: Whether it says with which probabilities units are sampled.
+        """
         if math.isinf(self.epsilon):
             return f"No privacy is claimed: {self.observer} may learn anything about the data."
         pure = self.delta == 0
@@ -85,9 +93,10 @@ class Guarantee(msgspec.Struct, frozen=True, kw_only=True):
             f"by at most a factor of {factor_of(self.epsilon)}"
             + ("" if pure else f", up to a probability of {delta}")
         )
+        how = "; ".join((self.method, *(chances_of(self.event) if chances else ())))
         given = f", {provided(self.assumptions)}" if self.assumptions else ""
         seeded = " Simulated: the noise came from a known seed, so this run itself protects nobody."
-        return f"({level}) {means} ({self.method}){given}.{seeded if self.simulated else ''}"
+        return f"({level}) {means} ({how}){given}.{seeded if self.simulated else ''}"
 
     def to_json(self) -> bytes:
         """Write the guarantee, its event included, as JSON; an infinite epsilon is null."""
@@ -117,7 +126,8 @@ class Guarantee(msgspec.Struct, frozen=True, kw_only=True):
             claim = struct_from_builtins(cls, fields)
         except ParameterError as error:
             raise VerificationError(f"the guarantee cannot be read: {error}") from error
-        if data.get("sentence", str(claim)) != str(claim):
+        # Older sentences do not say with which probabilities units are sampled.
+        if data.get("sentence", str(claim)) not in (str(claim), claim.in_words(chances=False)):
             raise VerificationError(
                 "the sentence of the guarantee does not say what its fields say "
                 f"(epsilon {claim.epsilon!r}, delta {claim.delta!r}): one of them was changed."

@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from tacit.privacy.events import chances_of
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.statement import About
 
@@ -22,7 +23,8 @@ _Told = tuple[Guarantee, About | None]
 def paragraphs(guarantees: Sequence[Guarantee], about: Sequence[About]) -> Iterator[tuple[str, str]]:
     """Yield what guarantees say, those together that differ in the silo and its epsilon alone.
 
-    Events are not compared: those of silos of different sizes differ, and what they promise may not.
+    Events are not compared: those of silos of different sizes differ, in the share that a sample is too, and
+    what they promise may not.
 
     Args:
         guarantees: In any number.
@@ -36,7 +38,8 @@ def paragraphs(guarantees: Sequence[Guarantee], about: Sequence[About]) -> Itera
     for k, claim in enumerate(guarantees):
         whom = about[k] if about else None
         level = claim.epsilon if math.isinf(claim.epsilon) else 0.0
-        said = _without_name(str(msgspec.structs.replace(claim, epsilon=level)), whom)
+        same = msgspec.structs.replace(claim, epsilon=level)
+        said = _without_name(same.in_words(chances=False), whom)
         found.setdefault((whom and whom.observed, said), []).append((claim, whom))
     for told in found.values():
         yield _paragraph(told)
@@ -53,7 +56,9 @@ def _paragraph(told: Sequence[_Told]) -> tuple[str, str]:
         parts.append(f"{len(told)} equal guarantees")
     if len(told) == 1:
         return ", ".join(parts), str(weakest)
-    return ", ".join(parts), f"{_without_name(str(weakest), whom)}{_levels(told)}"
+    levels = _levels(told)
+    alike = bool(levels) or len({chances_of(claim.event) for claim, _ in told}) == 1
+    return ", ".join(parts), f"{_without_name(weakest.in_words(chances=alike), whom)}{levels}"
 
 
 def _levels(told: Sequence[_Told]) -> str:

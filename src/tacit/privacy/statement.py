@@ -159,6 +159,7 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         tacit: Version of the library.
         released: The trust model whose model is meant to be handed out.
         algorithm: What trained it.
+        model: What was trained, by its name, and how many parameters it has.
         not_private: What was computed without privacy beside it.
         data: What is public about the data.
         digests: SHA-256 of the files that belong to the statement, in hexadecimal, by the name of the file.
@@ -175,6 +176,7 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     tacit: str | None = None
     released: str | None = None
     algorithm: str | None = None
+    model: str | None = None
     not_private: tuple[OpenModel, ...] = ()
     data: DataFacts | None = None
     digests: dict[str, str] = {}

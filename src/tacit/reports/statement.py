@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import UNSET
 
 from tacit.errors import printable
-from tacit.jobs import JobResult, TrustResult
+from tacit.jobs import JobResult, TrainedModel, TrustResult
 from tacit.means import MomentBound
 from tacit.privacy import Guarantee
 from tacit.privacy.guarantee import factor_of
@@ -27,6 +27,7 @@ __all__ = [
     "guarantees_about",
     "guess_bound",
     "left_out",
+    "model_words",
     "notes_of",
     "notes_on_moment",
     "odds",
@@ -244,6 +245,7 @@ def build_statement(
         tacit=version("tacit"),
         released=released(result).trust,
         algorithm=released(result).trained.algorithm,
+        model=printable(model_words(released(result).model)),
         guarantees=guarantees,
         about=about,
         not_private=tuple(
@@ -265,6 +267,12 @@ def build_statement(
         digests={file.name: digest_of(file) for file in files},
         signatures=tuple(one for one in signatures if one.signer in signers),
     )
+
+
+def model_words(model: TrainedModel) -> str:
+    """Return which model was trained, and how many parameters it has."""
+    size = model.fitted.w.size
+    return f"{model.model}, {size:,} parameter{'' if size == 1 else 's'}"
 
 
 def notes_on_moment(moment: MomentBound | None, numbers: Sequence[str]) -> list[str]:

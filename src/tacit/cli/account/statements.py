@@ -250,7 +250,8 @@ def _facts(statement: Statement, files: dict[str, bool]) -> list[str]:
     if statement.released is not None:
         trained = f", trained by {statement.algorithm}" if statement.algorithm is not None else ""
         which = "model without privacy" if statement.released == "none" else f"{statement.released} model"
-        lines.append(f"released: the {which}{trained}")
+        model = f" ({statement.model})" if statement.model is not None else ""
+        lines.append(f"released: the {which}{model}{trained}")
     if present := [name for name, found in files.items() if found]:
         lines.append(f"files as they were: {', '.join(present)}")
     if missing := [name for name, found in files.items() if not found]:

@@ -44,6 +44,18 @@ def _owners(job: FederationJob, *, joined: bool) -> str:
 """
 
 
+def _code(job: FederationJob) -> str:
+    """Return what silos must know of a job that names code, as lines of a list."""
+    code = job.terms.config.architecture.code
+    if not code:
+        return ""
+    return f"""\
+- The job names code, `{code}`: whoever takes part runs it, on their own machine and, in a silo, with
+  their records. No file here holds it. Get it on a way that you trust, read it, put it where the role is
+  started, and let nobody change it: the plan's digits do not vouch for it.
+"""
+
+
 def readme(name: str, roster: Roster, job: FederationJob, *, cards: Sequence[Card], joined: bool) -> str:
     """Return the README of the folder.
 
@@ -92,7 +104,7 @@ It trains `{job.run}` under {job.trust} trust.
 - `authority/ca.key` issues certificates. Keep it off every machine that is on the network.
 {_LAST_JOINED if joined else _LAST_MADE_HERE}
 - A silo answers nothing before its owner has agreed to the plan (`tacit silo check`).
-{_owners(job, joined=joined)}
+{_code(job)}{_owners(job, joined=joined)}
 | card | digits |
 |---|---|
 {digits}

@@ -26,6 +26,7 @@ from tacit.privacy.events.combined import (
     Sampled,
     SelfDrawn,
     assumptions_of,
+    chances_of,
     parts_of,
     squared_level,
 )
@@ -60,6 +61,7 @@ __all__ = [
     "SelfDrawn",
     "Zcdp",
     "assumptions_of",
+    "chances_of",
     "check_whole_unit",
     "neighbours_of",
     "parts_of",

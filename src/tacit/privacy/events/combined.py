@@ -26,9 +26,14 @@ __all__ = [
     "Sampled",
     "SelfDrawn",
     "assumptions_of",
+    "chances_of",
     "parts_of",
     "squared_level",
 ]
+
+
+_FEW = 3
+"""Probabilities of one kind that a sentence names at most."""
 
 
 class _Combined(Event, frozen=True, tag=True):
@@ -305,6 +310,29 @@ def assumptions_of(event: Event) -> tuple[str, ...]:
     if isinstance(event, SelfDrawn):  # what one part says of its size, others do not bear out
         clauses = [clause for clause in clauses if all(clause in part for part in found)]
     return tuple(dict.fromkeys((*clauses, *event.assumptions)))
+
+
+def chances_of(event: Event) -> tuple[str, ...]:
+    """Return with which probabilities chance decides whose units a release is about, in words.
+
+    Args:
+        event: Any event tree.
+
+    Returns:
+        Each probability once, those of inner samples first; a few at most. Those of parties that draw
+        themselves are clauses already.
+    """
+    found = [said for part in dict.fromkeys(parts_of(event)) for said in chances_of(part)]
+    match event:
+        case Sampled(rate=rate, how=Sample.FIXED) if rate < 1:
+            found.append(f"samples of a share {rate:.6g} of all {event.neighbours.unit.plural}")
+        case Sampled(rate=rate) | Replaced(rate=rate) if rate < 1:
+            found.append(f"each {event.neighbours.unit.value} is sampled with probability {rate:.6g}")
+        case ByChance(weights=weights) if not isinstance(event, SelfDrawn) and weights != (1.0,):
+            chances = ", ".join(f"{one:.6g}" for one in weights[:_FEW])
+            more = ", ..." if len(weights) > _FEW else ""
+            found.append(f"chance picks a release with probability {chances}{more}")
+    return tuple(dict.fromkeys(found))[:_FEW]
 
 
 def parts_of(event: Event) -> tuple[Event, ...]:
