@@ -41,18 +41,14 @@ $(VENV)/bin/python:
 	@$(PYTHON) tools/need_python.py
 	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
-$(VENV)/base: pyproject.toml constraints.txt | $(VENV)/bin/python
+# All at once: a second installation builds the project again. Files are compiled where they are imported: one in ten.
+EXTRAS :=
+$(VENV)/dev: EXTRAS := [dev]
+$(VENV)/docs: EXTRAS := [docs]
+$(VENV)/base $(VENV)/dev $(VENV)/docs: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@$(BIN)/python tools/need_python.py || { echo "It is the one in $(VENV); make clean removes that." >&2; exit 1; }
-	$(PIP) install --no-compile --constraint constraints.txt --editable .
-	touch $@
-
-$(VENV)/dev: $(VENV)/base
-	$(PIP) install --no-compile --constraint constraints.txt --editable '.[dev]'
-	touch $@
-
-$(VENV)/docs: $(VENV)/base
-	$(PIP) install --no-compile --constraint constraints.txt --editable '.[docs]'
-	touch $@
+	$(PIP) install --no-compile --constraint constraints.txt --editable '.$(EXTRAS)'
+	touch $(VENV)/base $@
 
 lock: $(VENV)/dev                       ## refresh constraints.txt from pyproject.toml
 	$(BIN)/python tools/lock.py
