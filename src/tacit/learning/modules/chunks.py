@@ -44,8 +44,8 @@ class Totals:
         for name, part in parts.items():
             part.add(chunk[:, self._network.place(name, part)], factors, here)
         found = chunk.cpu().numpy()
-        if self._silos == 1:
-            self._sums = found.astype(np.float64) if self._sums is None else self._sums + found
+        if self._sums is None and self._silos == 1:
+            self._sums = found.astype(np.float64)
         else:
             self._sums = np.zeros((self._silos, found.shape[1])) if self._sums is None else self._sums
             self._sums[first : first + wide] += found
