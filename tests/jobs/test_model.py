@@ -281,12 +281,18 @@ def test_networks_are_kept_bit_by_bit(name: str, tmp_path: Path) -> None:
         again.to_onnx()
 
 
-def test_wavelet_models_are_kept_bit_by_bit() -> None:
-    job = Job(JobConfig.of(FREE | {"data": "digits", "rounds": 1, "model": "scattering", "name": "waves"}))
+@pytest.mark.parametrize(
+    ("name", "why"), [("scattering", "wavelet features"), ("cnn", "weights by feature need a linear model")]
+)
+def test_wavelet_models_are_kept_bit_by_bit(name: str, why: str) -> None:
+    if name == "cnn":
+        pytest.importorskip("torch")
+    config = FREE | {"data": "digits", "rounds": 1, "model": name, "name": "waves", "options": {"step_size": 0.1}}
+    job = Job(JobConfig.of(config))
     model = job.run().results[0].model
     again = TrainedModel.from_json(model.to_json())
     np.testing.assert_array_equal(again.predict(job.data.X[:50]), model.predict(job.data.X[:50]))
-    with pytest.raises(AttributeError, match="wavelet features"):
+    with pytest.raises(AttributeError, match=why):
         _ = again.coef_
 
 

@@ -64,6 +64,29 @@ def test_what_names_become() -> None:
     assert (network.hidden, network.outputs, network.features) == (7, 3, 65)
 
 
+@pytest.mark.skipif(not HAS_TORCH, reason="needs tacit[torch]")
+def test_a_convolutional_network_is_nearly_linear_in_wavelet_features() -> None:
+    """Without its filters it is the linear model of them, and steps go as far as those of that."""
+    made, rows = task("cnn"), np.random.default_rng(0).uniform(size=(5, 64))
+    features, waves = made.features(rows), task("scattering").features(rows)
+    np.testing.assert_allclose(features, waves * np.sqrt(69), rtol=1e-12)
+    module = made.objective.module(made.start).module
+    assert np.abs(made.predictions(made.start, features)).max() < 1
+    bent = sum(p.numel() for p in [*module.filters.parameters(), *module.bent.parameters()])
+    w = np.concatenate([np.zeros(bent), np.arange(68.0 * 3)])
+    expected = 0.5 * features[:, :-1] @ np.arange(68.0 * 3).reshape(3, 68).T
+    np.testing.assert_allclose(made.predictions(w, features), expected, rtol=1e-4, atol=1e-3)
+    large = Architecture.of("cnn").task(
+        FeatureMap(lower=np.zeros(784), upper=np.ones(784)), classes=np.arange(10)
+    )
+    assert large.objective.size == 13_364
+    assert large.objective.straight_norm == pytest.approx(np.sqrt(834))
+    colours = Architecture.of("cnn").task(
+        FeatureMap(lower=np.zeros(3072), upper=np.ones(3072)), classes=np.arange(2)
+    )
+    assert colours.objective.features == 3 * 17 * 64 + 1
+
+
 def test_rows_of_networks_are_about_one_in_each_feature() -> None:
     rows = task("mlp:7").features(np.random.default_rng(0).uniform(size=(5, 64)))
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), np.sqrt(65))

@@ -23,6 +23,7 @@ from tacit.learning import (
     Logistic,
     Loss,
     Multinomial,
+    NetworkObjective,
     NoisyMinibatchSGD,
     NoisySufficientStatistics,
     PoissonLoss,
@@ -32,7 +33,7 @@ from tacit.learning import (
     Squared,
     WhitenedNoisyGD,
 )
-from tacit.learning.defaults import Choice, choose, clip_share, signal
+from tacit.learning.defaults import Choice, choose, choose_for_network, clip_share, signal
 from tacit.privacy import Gaussian, PrivacyBudget, Relation, TrustModel, calibrate
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
@@ -96,18 +97,29 @@ def test_two_classes_of_many_features_pay_for_a_metric_where_their_signal_is_cle
 
 def test_several_classes_with_many_parameters_take_steps_of_a_length_made_for_them() -> None:
     many = chosen(model(Multinomial(), 785, 10), 8000)
-    clear = 8000 / (2 * calibrate(Gaussian, BUDGET) * math.sqrt(7850))
-    total = 100 * clear / (0.2 * math.sqrt(2))
+    total = 2.2 * 8000 / (2 * calibrate(Gaussian, BUDGET)) / (0.1 * math.sqrt(2))
     assert isinstance(many.algorithm, NoisyMinibatchSGD)
-    assert (many.algorithm.rounds, many.share) == (math.ceil(total / 75), 0.2)
-    assert many.algorithm.step_size == pytest.approx(total / math.ceil(total / 75))
-    for n, rounds, step in ((80_000, 160, 75.0), (2000, 40, total / 4 / 40)):
+    assert (many.algorithm.rounds, many.share) == (math.ceil(total / 400), 0.1)
+    assert many.algorithm.step_size == pytest.approx(total / math.ceil(total / 400))
+    for n, rounds, step in ((80_000, 160, 400.0), (2000, 40, total / 4 / 40)):
         other = chosen(model(Multinomial(), 785, 10), n).algorithm
         assert isinstance(other, NoisyMinibatchSGD)
         assert other.rounds == rounds
         assert other.step_size == pytest.approx(step)
     fewer = chosen(model(Multinomial(), 785, 10), 8000, rounds=20).algorithm
-    assert fewer == NoisyMinibatchSGD(rounds=20, step_size=75.0)
+    assert fewer == NoisyMinibatchSGD(rounds=20, step_size=400.0)
+
+
+def test_networks_that_are_nearly_linear_go_as_far_as_linear_models() -> None:
+    facts: dict[str, Any] = {"trust": CENTRAL, "budget": BUDGET, "relation": REPLACE}
+    network = NetworkObjective(loss=Multinomial(), features=785, hidden=16, outputs=10)
+    object.__setattr__(network, "straight_norm", 20.0)
+    for n, rounds in ((2000, 40), (30_000, 148)):
+        total = 2.2 * n / (2 * calibrate(Gaussian, BUDGET)) / 20
+        found = choose_for_network(network, sizes=[n], **facts)
+        assert isinstance(found.algorithm, NoisyMinibatchSGD)
+        assert found.algorithm.rounds == min(rounds, 120)
+        assert found.algorithm.step_size == pytest.approx(total / min(rounds, 120) / found.share)
 
 
 def test_numbers_say_that_public_labels_are_trained_on_by_name() -> None:

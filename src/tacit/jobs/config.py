@@ -81,7 +81,7 @@ class JobConfig(FairSettings, frozen=True, kw_only=True, forbid_unknown_fields=T
         model: What is trained: "linear"; "scattering" or "scattering:2", a linear model of fixed wavelet
             features of square images; "mlp:64", a perceptron with so many hidden units, "mlp:64,32" with two
             layers of them, "mlp:64@28x28" of images, as those of a public data set always are; "cnn", a small
-            convolutional network of square images; or "package.module:Class", a module of PyTorch (see
+            convolutional network of such features; or "package.module:Class", a module of PyTorch (see
             `Architecture`).
         loss: What is minimised: "logistic" or "hinge" for classes, "squared", "huber", "absolute", "quantile"
             or "poisson" for numbers (see `LossChoice`); "auto" is logistic or squared.

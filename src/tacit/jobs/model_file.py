@@ -151,8 +151,8 @@ def _bounded(features: RowMap) -> FeatureMap | None:
     match features:
         case FeatureMap():
             return features
-        case LongFeatures(of=FeatureMap() as within):
-            return within
+        case LongFeatures(of=within):
+            return _bounded(within)
         case ScatteringFeatures():
             return FeatureMap(lower=features.lower, upper=features.upper)
         case _:

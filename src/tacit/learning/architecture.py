@@ -43,7 +43,7 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     Attributes:
         kind: "linear"; "scattering": a linear model of fixed wavelet features of images; "mlp": a perceptron;
-            "cnn": a small convolutional network; "module": a class of one's own.
+            "cnn": a small convolutional network of the same; "module": a class of one's own.
         hidden: Units of each hidden layer of "mlp", the first one first.
         activation: Of "mlp" and "cnn".
         order: Of "scattering": 1 or 2.
@@ -171,8 +171,9 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             sizes = (bounded.dim, *self.hidden, shape.outputs)
             module = made.perceptron(sizes, self.activation, seed=start_seed)
         elif self.kind == "cnn":
-            image = self._image(bounded.dim)
-            module = made.convolutional(image, shape.outputs, self.activation, seed=start_seed)
+            wavelets = self._wavelets(bounded)
+            features = LongFeatures(wavelets)
+            module = made.convolutional(wavelets.maps, shape.outputs, self.activation, seed=start_seed)
         else:
             module = made.imported(self.code, seed=start_seed)
         objective = made.on_rows(module, shape.loss, features=features.size, outputs=shape.outputs)

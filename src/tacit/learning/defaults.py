@@ -41,8 +41,8 @@ _FEATURES = 1000
 _WIDE = 500
 """From so many parameters of several classes on, plain steps of a length made for them do best."""
 
-_FEWEST, _MOST, _DISTANCE, _LONGEST, _WIDE_SHARE = 40, 160, 100.0, 75.0, 0.2
-"""Of those steps: how few and how many, how far away a solution is, how long one may be, and the clip."""
+_FEWEST, _MOST, _OFF, _LONGEST, _WIDE_SHARE = 40, 160, 2.2, 400.0, 0.1
+"""Of those steps: how few and how many, how far noise may take a score, how long one may be, and the clip."""
 
 _DEEP_DISTANCE, _DEEP_STEP, _DEEP_FARTHEST, _DEEP_FEWEST, _DEEP_MOST = 15.0, 1.0, 600.0, 40, 120
 """Of networks: how far steps go together, by signal; how far each of them, about; how far all of them go at
@@ -51,11 +51,15 @@ most; how few of them and how many."""
 _DEEP_CLIP, _DEEP_BARE = 0.5, 0.3
 """The clip of their gradients, for features of about 1, and the length of steps without clipping."""
 
+_STRAIGHT_STEP = 3.0
+"""How far each step goes, about, of networks that are nearly linear at first."""
+
 _DEEP_NUMBERS = 1.0
 """The longest step of networks of numbers, whose losses stay as curved as they are near what they fit."""
 
-_MIXED = 20
-"""Rounds behind a shuffler: the bits that all of them take grow with their square."""
+_MIXED, _MIXED_DISTANCE, _MIXED_LONGEST, _MIXED_SHARE = 20, 100.0, 75.0, 0.2
+"""Behind a shuffler: rounds, since the bits that all of them take grow with their square; how far away a
+solution is, how long a step may be, and the clip."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +124,10 @@ def choose(
         clear = signal(objective, trust=trust, budget=budget, relation=relation, sizes=sizes, honest=honest)
         if trust is TrustModel.SHUFFLE:
             why = "few long steps were measured to do as well behind a shuffler as many, for fewer bits."
-            return _long_steps(objective, clear, why, steps=_MIXED if rounds is None else rounds)
+            total = _MIXED_DISTANCE * clear / (_MIXED_SHARE * objective.lipschitz)
+            steps = _MIXED if rounds is None else rounds
+            step = min(total / steps, _MIXED_LONGEST)
+            return _chosen("minibatch", why, share=_MIXED_SHARE, rounds=steps, step_size=step)
         if gram is not None and objective.features <= _FEW and (objective.outputs == 1 or clear < _LOUD):
             if labelled and isinstance(objective.loss, Logistic | Multinomial):
                 why = "it was measured to do best for classes with few features and labelled public records."
@@ -138,10 +145,11 @@ def choose(
             why = f"a noisy Gram matrix was measured to be worth its price from a signal of {_CLEAR} on."
             return _chosen("preconditioned", why, rounds=rounds)
         if objective.outputs > 1 and objective.size >= _WIDE:
-            total = _together(objective, clear)
+            total = _far(objective, clear, norm=1.0) / (_WIDE_SHARE * objective.lipschitz)
             steps = min(max(math.ceil(total / _LONGEST), _FEWEST), _MOST) if rounds is None else rounds
             why = f"long plain steps were measured to do best for several classes of {_WIDE} parameters on."
-            return _long_steps(objective, clear, why, steps=steps)
+            step = min(total / steps, _LONGEST)
+            return _chosen("minibatch", why, share=_WIDE_SHARE, rounds=steps, step_size=step)
     if trust is None:
         return _chosen("accelerated", "without privacy it needs the fewest rounds.", rounds=rounds)
     by_name = "; public labels are trained on by name, as by 'semi-dp'" if labelled else ""
@@ -162,15 +170,20 @@ def choose_for_network(
     """Return averaged plain steps, together as long as noise allows, for a network; arguments as of `choose`.
 
     Steps of gradients of length C that agree go eta C each, and noise takes a run S = eta C R long about
-    S / signal away from where it would go.
+    S / signal away from where it would go. A network that is nearly linear at first, and says so, goes as far
+    as a linear model does.
     """
     why = "plain steps need no smoothness, of which nothing is known for a network."
     if trust is None or budget is None or budget.delta == 0:  # of which the last is refused later
         steps = _DEEP_MOST if rounds is None else rounds
         return _chosen("minibatch", why, rounds=steps, step_size=_DEEP_BARE)
     clear = signal(objective, trust=trust, budget=budget, relation=relation, sizes=sizes, honest=honest)
-    total = min(_DEEP_DISTANCE * clear, _DEEP_FARTHEST)
-    own = min(max(math.ceil(total / _DEEP_STEP), _DEEP_FEWEST), _DEEP_MOST)
+    straight = getattr(objective, "straight_norm", math.inf)
+    if straight < math.inf:
+        total, longest = _far(objective, clear, norm=straight), _STRAIGHT_STEP
+    else:
+        total, longest = min(_DEEP_DISTANCE * clear, _DEEP_FARTHEST), _DEEP_STEP
+    own = min(max(math.ceil(total / longest), _DEEP_FEWEST), _DEEP_MOST)
     few = _MIXED if trust is TrustModel.SHUFFLE else own
     steps = few if rounds is None else rounds
     step = total / steps / _DEEP_CLIP
@@ -179,19 +192,12 @@ def choose_for_network(
     return _chosen("minibatch", why, share=_DEEP_CLIP, rounds=steps, step_size=step)
 
 
-def _together(objective: LinearObjective, clear: float) -> float:
-    """Return how long steps should be together, at a signal.
+def _far(objective: Objective, clear: float, *, norm: float) -> float:
+    """Return S, how long steps are together, where noise takes a score as far as it may.
 
-    The bound D^2 / (2 S) + S V^2 / 2 on the error of steps that are together S long is least there: V is
-    C k z sqrt(d) / n for one round of its own, and rounds that share a budget cancel out.
+    That of a row of some norm is off by S norm / (sqrt(d) signal).
     """
-    return _DISTANCE * clear / (_WIDE_SHARE * objective.lipschitz)
-
-
-def _long_steps(objective: LinearObjective, clear: float, reason: str, *, steps: int) -> Choice:
-    """Return so many averaged plain steps, together as long as noise allows."""
-    step = min(_together(objective, clear) / steps, _LONGEST)
-    return _chosen("minibatch", reason, share=_WIDE_SHARE, rounds=steps, step_size=step)
+    return _OFF * clear * math.sqrt(objective.size) / norm
 
 
 def signal(

@@ -77,9 +77,8 @@ class PrivateNeuralClassifier(_Neural, FederatedClassifier):
     """A network across silos, for two classes or more.
 
     Args:
-        module: None: a perceptron of `hidden` units. "cnn", a small convolutional network of square images;
-            "scattering" or "scattering:2", a linear model of fixed wavelet features of such images, which
-            does best where there are few records; or "package.module:Class". Or a module of PyTorch, or a
+        module: None: a perceptron of `hidden` units. "scattering" or "scattering:2", a linear model of fixed
+            wavelet features of square images; "cnn", a small convolutional network of such features; or "package.module:Class". Or a module of PyTorch, or a
             class or function that makes one: it takes features, shape (n, *shape), each about 1, and returns
             one score for two classes (of the second), or one for each. Needs the extra `torch`, but for
             perceptrons with one hidden layer and wavelet features.

@@ -88,7 +88,12 @@ class ScatteringFeatures:
     @property
     def size(self) -> int:
         """Length of a mapped row."""
-        return int(self._channels * self.images * math.prod(self._windows)) + 1
+        return math.prod(self.maps) + 1
+
+    @property
+    def maps(self) -> tuple[int, int, int]:
+        """Channels of all colours, and windows down and across: the shape of a row without its constant."""
+        return self._channels * self.images, *self._windows
 
     @property
     def images(self) -> int:

@@ -48,6 +48,8 @@ class ModuleObjective:
         size: Number of parameters.
         features: Length of a record.
         outputs: Predictions per record.
+        straight_norm: About the norm of what predictions are linear in at first, as a module says it in
+            `straight_norm`, and the rule for steps goes by; infinite where none does.
         chunk: Records that go through the module at once.
     """
 
@@ -81,6 +83,7 @@ class ModuleObjective:
         self.shape, self.tokens, self.loss = _shape(module, shape), tokens, loss
         self._options: dict[str, Any] = {"device": device, "chunk": chunk, "autocast": autocast}
         self.features = math.prod(self.shape)
+        self.straight_norm = float(getattr(module, "straight_norm", math.inf))
         self._network = HookedModule(
             deepcopy(module).to(where), shape=self.shape, tokens=tokens is not None, autocast=autocast
         )
