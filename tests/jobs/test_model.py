@@ -287,7 +287,7 @@ def test_networks_are_kept_bit_by_bit(name: str, tmp_path: Path) -> None:
 def test_wavelet_models_are_kept_bit_by_bit(name: str, why: str) -> None:
     if name == "cnn":
         pytest.importorskip("torch")
-    config = FREE | {"data": "digits", "rounds": 1, "model": name, "name": "waves", "options": {"step_size": 0.1}}
+    config = FREE | {"data": "digits", "rounds": 1, "model": name, "options": {"step_size": 0.1}}
     job = Job(JobConfig.of(config))
     model = job.run().results[0].model
     again = TrainedModel.from_json(model.to_json())

@@ -76,12 +76,12 @@ def test_a_convolutional_network_is_nearly_linear_in_wavelet_features() -> None:
     w = np.concatenate([np.zeros(bent), np.arange(68.0 * 3)])
     expected = 0.5 * features[:, :-1] @ np.arange(68.0 * 3).reshape(3, 68).T
     np.testing.assert_allclose(made.predictions(w, features), expected, rtol=1e-4, atol=1e-3)
-    large = Architecture.of("cnn").task(
+    large: Any = Architecture.of("cnn").task(
         FeatureMap(lower=np.zeros(784), upper=np.ones(784)), classes=np.arange(10)
     )
     assert large.objective.size == 13_364
-    assert large.objective.straight_norm == pytest.approx(np.sqrt(834))
-    colours = Architecture.of("cnn").task(
+    assert large.objective.straight_norm == pytest.approx(0.5 * np.sqrt(834))
+    colours: Any = Architecture.of("cnn").task(
         FeatureMap(lower=np.zeros(3072), upper=np.ones(3072)), classes=np.arange(2)
     )
     assert colours.objective.features == 3 * 17 * 64 + 1

@@ -51,7 +51,7 @@ most; how few of them and how many."""
 _DEEP_CLIP, _DEEP_BARE = 0.5, 0.3
 """The clip of their gradients, for features of about 1, and the length of steps without clipping."""
 
-_STRAIGHT_STEP = 3.0
+_STRAIGHT_STEP = 4.0
 """How far each step goes, about, of networks that are nearly linear at first."""
 
 _DEEP_NUMBERS = 1.0

@@ -78,10 +78,11 @@ class PrivateNeuralClassifier(_Neural, FederatedClassifier):
 
     Args:
         module: None: a perceptron of `hidden` units. "scattering" or "scattering:2", a linear model of fixed
-            wavelet features of square images; "cnn", a small convolutional network of such features; or "package.module:Class". Or a module of PyTorch, or a
-            class or function that makes one: it takes features, shape (n, *shape), each about 1, and returns
-            one score for two classes (of the second), or one for each. Needs the extra `torch`, but for
-            perceptrons with one hidden layer and wavelet features.
+            wavelet features of square images; "cnn", a small convolutional network of such features; or
+            "package.module:Class". Or a module of PyTorch, or a class or function that makes one: it takes
+            features, shape (n, *shape), each about 1, and returns one score for two classes (of the second),
+            or one for each. Needs the extra `torch`, but for perceptrons with one hidden layer and wavelet
+            features.
         hidden: Units of the hidden layer of a perceptron, or of each of several, the first one first. More of
             them fit more, and take more noise: it grows with the square root of the number of parameters.
         activation: "relu", "tanh" or "softplus", of perceptrons and "cnn".

@@ -80,7 +80,7 @@ class OnWavelets(nn.Module):  # type: ignore[misc]
         super().__init__()
         channels, *sides = maps
         apart = 1 if min(sides) < _SMALL else 2
-        self.input_shape, self.straight_norm = maps, math.sqrt(math.prod(maps) + 1)
+        self.input_shape, self.straight_norm = maps, _STRAIGHT * math.sqrt(math.prod(maps) + 1)
         self.filters = nn.Conv2d(channels, _FILTERS, 3, stride=apart, padding=1)
         self.act = _ACTIVATIONS[check_choice("activation", activation, _ACTIVATIONS)]()
         shown = math.prod((side - 1) // apart + 1 for side in sides)
