@@ -197,7 +197,7 @@ def _turns(ways: dict[str, tuple[Callable[[], object], int]], rounds: int) -> di
     return found | ratios
 
 
-_LARGE = """
+_LARGE = r"""
 import json, re, sys
 from pathlib import Path
 from functools import partial
