@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import msgspec
 import numpy as np
 import pytest
 
-from tacit.experiments.nonconvex_shuffled import EACH, SILOS, HousingTask, compute
-from tacit.experiments.nonconvex_shuffled_statements import statements
+from tacit.experiments.nonconvex_shuffled import EACH, SILOS, HousingTask, _cases, _levels, compute
+from tacit.experiments.nonconvex_shuffled_statements import level_statements, statements
 from tacit.learning import HalvingTuner, NoisyStorm
 
 
@@ -22,8 +24,8 @@ def test_the_task_has_the_shape_of_the_paper() -> None:
 
 def test_steps_that_are_too_long_are_halved_as_in_the_paper() -> None:
     task, method = HousingTask.made(20), NoisyStorm(rounds=40, beta=1.0, smoothness=1.5)
-    found = task.tuned(method, None, 0, tuner=HalvingTuner(start=8.0, check_every=4, patience=1))
-    assert (found.step_size, found.runs, found.stable) == (2.0, 3, True)
+    found = task.tuned(method, None, 0, tuner=HalvingTuner(start=128.0, check_every=4, patience=1))
+    assert (found.step_size, found.runs, found.stable) == (32.0, 3, True)
     assert found.losses[-1] == task.error(found.w) < found.losses[0]
     again = msgspec.structs.replace(method, step_size=found.step_size)
     assert task.shuffled(again, None, 0) == found.losses[-1]
@@ -31,38 +33,57 @@ def test_steps_that_are_too_long_are_halved_as_in_the_paper() -> None:
 
 def test_a_small_run_has_all_rows_and_statements() -> None:
     seen: list[tuple[int, int]] = []
-    report = compute(30, 2, (8.0,), seeds=1, progress=lambda done, total: seen.append((done, total)))
-    assert seen[-1] == (26, 26)
-    assert len(report.rows) == 26
-    assert {row["panel"] for row in report.rows} == {
-        "shuffled reports", "trusted server", "walks, equal silos", "walks, sorted silos",
-    }  # fmt: skip
-    assert all(np.isfinite(float(str(row["squared error"]))) for row in report.rows)
-    said = list(statements(report.rows))
-    assert len(said) == 13 + 1 + 2 + 3 + 4
+    report = compute(20, 2, (), seeds=1, progress=lambda done, total: seen.append((done, total)))
+    methods = {"behind a shuffler": 5, "trusted server": 5, "walks, equal silos": 6, "walks, sorted silos": 6}
+    assert seen[-1] == (22 + 24, 22 + 24)
+    assert Counter(row["panel"] for row in report.rows) == methods
+    levels = report.more["levels"].rows
+    assert len(levels) == 2 * 3 * 4
+    assert all(np.isfinite(float(str(row["squared error"]))) for row in (*report.rows, *levels))
+    assert len(list(statements(report.rows))) == 22 + 1 + 2 + 1 + 4 + 1 + 2 * 5
+    assert len(list(level_statements(levels))) == 2 * (3 + 2 + 1)
+    private = {(panel, method): measure for panel, method, measure in _cases(20, 2)}
+    for case in (
+        ("behind a shuffler", "plain, reports"),
+        ("behind a shuffler", "spider, sums"),
+        ("walks, sorted silos", "diff2-bvr-lsgd, 5 steps"),
+    ):
+        bare, noisy = (private[case](epsilon, 0) for epsilon in (None, 8.0))
+        assert np.isfinite(noisy)
+        assert noisy != bare
+
+
+def test_the_printed_rule_subtracts_before_it_clips() -> None:
+    task = HousingTask.made(20)
+    method = NoisyStorm(rounds=3, beta=0.1, step_size=0.1, smoothness=1e3)
+    plain = msgspec.structs.replace(method, beta=1.0)
+    # Differences that are not clipped carry on the gradient of one function: with gradients clipped before
+    # it is the one whose gradients plain steps follow, and as printed another.
+    expected = task.walked(plain, None, 0)
+    np.testing.assert_allclose(task.walked(method, None, 0), expected, atol=1e-12)
+    assert np.abs(task.walked(method, None, 0, printed=True) - expected).max() > 1e-3
 
 
 def test_verdicts_follow_the_rows() -> None:
-    panels = {
-        "shuffled reports": ("mb-psgm-fg, beta 0.05", "mb-psgm-fg, beta 0.1", "plain"),
-        "trusted server": ("mb-psgm-fg, beta 0.1", "mb-psgm, beta 0.1", "diff2-gd, period 10", "dp-gd"),
-        **{
-            f"walks, {one} silos": ("1 local step", "5 local steps", "10 local steps")
-            for one in ("equal", "sorted")
-        },
-    }
     rows: list[dict[str, object]] = [
         {"panel": panel, "method": method, "epsilon": epsilon}
-        for panel, methods in panels.items()
-        for method in methods
+        for panel, method, _ in _cases(2, 1)
         for epsilon in (0.4, 1.6)
     ]
     for row in rows:
         row["standard error"], row["squared error"] = 0.0, 0.5 if row["epsilon"] == 1.6 else 0.6
     assert all("yes" in line for line in statements(rows))
     for row in rows:
-        if row["method"] in ("plain", "mb-psgm-fg, beta 0.1", "5 local steps", "10 local steps"):
+        if row["method"] in ("plain, reports", "mb-psgm-fg", "ce-psgm-fg, 5 steps"):
             row["squared error"] = 0.9 if row["epsilon"] == 1.6 else 0.8
     lines = list(statements(rows))
-    assert "trusted server, mb-psgm-fg, beta 0.1: the error falls with epsilon: no." in lines
+    assert "trusted server, mb-psgm-fg: the error falls with epsilon: no." in lines
     assert any(line.endswith("dp-gd: no, at 0 of 2; more at epsilon 0.4, 1.6.") for line in lines)
+
+    levels = [facts | {"squared error": facts["known"]} for facts, _ in _levels(2, 1)]
+    assert all(line.endswith("yes.") for line in level_statements(levels))
+    for row in levels:
+        row["squared error"] = -float(str(row["known"]))
+    lines = list(level_statements(levels))
+    assert all("no" in line for line in lines)
+    assert any(line.endswith("no; more at 0.4252, 0.7459, 1.2539.") for line in lines)

@@ -102,8 +102,9 @@ def networks(page: str) -> Iterator[str]:
 
 
 def carried(page: str) -> Iterator[str]:
-    (rows,) = tables(page)
-    return nonconvex_shuffled_statements.statements(rows)
+    rows, levels = tables(page)
+    yield from nonconvex_shuffled_statements.statements(rows)
+    yield from nonconvex_shuffled_statements.level_statements(levels)
 
 
 def synthetic(page: str) -> Iterator[str]:

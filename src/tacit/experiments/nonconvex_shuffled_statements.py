@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from tacit.experiments.report import number, yes
 
-__all__ = ["statements"]
+__all__ = ["level_statements", "statements"]
 
 Row = Mapping[str, object]
 Lines = dict[str, dict[float | None, Row]]
@@ -25,19 +26,56 @@ def statements(rows: Sequence[Row]) -> Iterator[str]:
     for panel, lines in panels.items():
         for method, line in lines.items():
             yield _falling(f"{panel}, {method}", line)
-    shuffled, central = panels["shuffled reports"], panels["trusted server"]
+    shuffled, central = panels["behind a shuffler"], panels["trusted server"]
     yield _below_one(shuffled)
-    for method in (name for name in shuffled if name != "plain"):
+    plain = "plain, reports"
+    for method in (name for name in shuffled if name.endswith("reports") and name != plain):
         yield _ordered(
-            f"shuffled reports: plain errs no more than {method}", shuffled["plain"], shuffled[method]
+            f"behind a shuffler: {plain}, errs no more than {method}", shuffled[plain], shuffled[method]
         )
-    ahead = central["mb-psgm-fg, beta 0.1"]
-    for method in ("diff2-gd, period 10", "dp-gd", "mb-psgm, beta 0.1"):
+    sums, ahead = shuffled["mb-psgm-fg, sums"], central["mb-psgm-fg"]
+    yield _ordered("behind a shuffler: mb-psgm-fg errs no more than spider", sums, shuffled["spider, sums"])
+    for method in ("diff2-gd", "spider", "dp-gd", "mb-psgm"):
         yield _ordered(f"trusted server: mb-psgm-fg errs no more than {method}", ahead, central[method])
+    yield _ordered("trusted server: spider errs no more than dp-gd", central["spider"], central["dp-gd"])
     for panel in ("walks, equal silos", "walks, sorted silos"):
-        for steps in ("5", "10"):
-            one, more = panels[panel]["1 local step"], panels[panel][f"{steps} local steps"]
-            yield _ordered(f"{panel}: {steps} local steps err no more than one at equal rounds", more, one)
+        found = panels[panel]
+        for low, high in (
+            ("ce-psgm-fg, 5 steps", "mb-psgm-fg, 1 step"),
+            ("ce-psgm-fg, 10 steps", "ce-psgm-fg, 5 steps"),
+            ("ce-psgm-fg, 5 steps", "ce-psgm, 5 steps"),
+            ("ce-psgm-fg, 5 steps", "diff2-bvr-lsgd, 5 steps"),
+            ("ce-psgm-fg, 10 steps", "diff2-bvr-lsgd, 10 steps"),
+        ):
+            yield _ordered(f"{panel}: {low}, errs no more than {high}", found[low], found[high])
+
+
+def level_statements(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield what known errors show of reports at fixed levels, and whether it came out.
+
+    Args:
+        rows: With the keys records, method, level, squared error and known, noiseless levels first.
+    """
+    for records in dict.fromkeys(str(row["records"]) for row in rows):
+        mine = [row for row in rows if row["records"] == records]
+        errors = {
+            name: [number(row["squared error"]) for row in mine if row["method"] == name]
+            for name in dict.fromkeys(str(row["method"]) for row in mine)
+        }
+        levels = [number(row["level"]) for row in mine if row["level"] is not None][: len(mine) // 3 - 1]
+        for name, (_, *noisy) in errors.items():
+            falls = all(b <= a for a, b in pairwise(noisy))
+            yield f"{records} target, {name}: the error falls with the level: {yes(falls)}."
+        *carried, plain = errors.values()
+        for name, found in zip(errors, carried, strict=False):
+            above = [f"{at:g}" for at, a, b in zip(levels, plain[1:], found[1:], strict=True) if a > b]
+            where = f"; more at {', '.join(above)}" if above else ""
+            yield f"{records} target: plain errs no more than {name} at any level: {yes(not above)}{where}."
+        bare = [found[0] for found in errors.values()]
+        yield (
+            f"{records} target: without noise, {', '.join(errors)} err in this order: "
+            f"{yes(bare == sorted(bare))}."
+        )
 
 
 def _falling(text: str, line: Mapping[float | None, Row]) -> str:
@@ -53,9 +91,9 @@ def _falling(text: str, line: Mapping[float | None, Row]) -> str:
 def _below_one(lines: Lines) -> str:
     """Say whether all errors are below that of the mean of the target."""
     private = [row for line in lines.values() for epsilon, row in line.items() if epsilon is not None]
-    worst = max(number(row["squared error"]) for row in private)
+    worst = max((number(row["squared error"]) for row in private), default=0.0)
     return (
-        "shuffled reports: every method learns at every epsilon (below 1, the error of the mean): "
+        "behind a shuffler: every method learns at every epsilon (below 1, the error of the mean): "
         f"{yes(worst < 1)}, at most {worst:.3f}."
     )
 
