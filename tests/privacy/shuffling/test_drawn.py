@@ -102,7 +102,24 @@ def test_a_self_drawn_round_is_little_above_the_whole_sum() -> None:
     assert (found >= whole[0] * (1 - 1e-9)).all()
     assert (found <= whole[1]).all()
     assert isinstance(event, SelfDrawn)
-    assert len(event.parts) <= 18
+    assert len(event.parts) <= 20  # two of them are all but empty
+
+
+def test_hardly_anybody_that_draws_itself_costs_next_to_nothing() -> None:
+    """What is left for a sample of all weighs nothing: a price of losses that are all small is small."""
+    n, q = 10_000, 1e-4
+    event = self_drawn_round(lambda k: Shuffled(1.0, k), clients=n, rate=q)
+    epsilon = np.linspace(1e-5, 1.5e-4, 4)
+    whole = np.zeros(4)
+    for k in range(1, 61):
+        at = np.log1p(np.expm1(epsilon) * n / k)
+        whole += stats.binom.pmf(k, n, q) * k / n * Shuffled(1.0, k).curve().delta(at)
+    curve = curve_of(event, accuracy=1e-9)
+    assert (curve.delta(epsilon) >= whole * (1 - 1e-9)).all()
+    assert (curve.delta(epsilon) <= whole * 1.01).all()
+    assert 0 < curve.delta(np.array([0.5]))[0] < 1e-100
+    assert curve.max_loss == 1.0  # with certainty, nothing better can be said
+    assert epsilon_of(Repeat(event, 20), 1e-12) < 20 * 2e-3
 
 
 def test_all_join_with_probability_1() -> None:

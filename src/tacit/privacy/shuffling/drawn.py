@@ -21,6 +21,12 @@ _COARSE = (-8.0, -5.0, -3.0, -1.5, -0.5, 0.5, 1.5, 3.0, 6.0)
 _FINE = (-8.0, -6.5, -5.0, -4.0, -3.0, -2.25, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.25, 3.0, 4.0, 6.0)
 """Where numbers of parties are cut into groups, in standard deviations from their mean."""
 
+_FAR = (30.0, 150.0)
+"""The same for what is rare: beyond them there is next to nothing, however few parties join."""
+
+_RAREST = 1e-300
+"""Least probability of a group."""
+
 _FEW = 2000
 """Parties that join on average, below which deviations are so large that groups are to be narrow."""
 
@@ -121,15 +127,16 @@ def self_drawn_round(
     from scipy import stats  # half a second that most commands can do without
 
     mean, others = clients * rate, stats.binom(clients - 1, rate)
-    apart = math.sqrt(mean * (1 - rate)) * np.array(_FINE if mean < _FEW else _COARSE)
+    apart = math.sqrt(mean * (1 - rate)) * np.array((_FINE if mean < _FEW else _COARSE) + _FAR)
+    # The last group is priced as a sample of all. Were it more than next to nothing, rare losses of full size
+    # among small ones would cost much, and a grid that is as wide as it is fine.
     edges = np.concatenate([[1], np.clip(np.ceil(mean + apart), 1, clients + 1), [clients + 1]])
     parts, weights = [], []
     for first, after in pairwise(np.unique(edges).astype(int).tolist()):
         tail = others.sf if first > mean else others.cdf
         # The chance that the client joins, and so many do: the mean of k / n over the group.
-        joins = rate * abs(float(tail(after - 2) - tail(first - 2)))
-        if joins == 0:
-            continue
+        # What underflows is rounded up: no group is left out of what holds with certainty.
+        joins = max(rate * abs(float(tail(after - 2) - tail(first - 2))), _RAREST)
         share = 1.0 if whole else (after - 1) / clients
         parts.append(_on_sample(once(first), sampled / records if whole else share / records))
         weights.append(joins / share)
