@@ -122,6 +122,17 @@ def test_networks_that_are_nearly_linear_go_as_far_as_linear_models() -> None:
         assert found.algorithm.step_size == pytest.approx(total / rounds / found.share)
 
 
+def test_networks_of_numbers_take_more_and_shorter_steps() -> None:
+    network = NetworkObjective(loss=Squared(), features=9, hidden=16)
+    z = calibrate(Gaussian, BUDGET)
+    for n in (100, 1000, 10_000):
+        found = choose_for_network(network, trust=CENTRAL, budget=BUDGET, relation=REPLACE, sizes=[n])
+        total = 5 * n / (2 * z * math.sqrt(network.size))
+        assert isinstance(found.algorithm, NoisyMinibatchSGD)
+        assert found.algorithm.rounds == min(max(math.ceil(total / 0.5), 40), 300)
+        assert found.algorithm.step_size == pytest.approx(min(total / found.algorithm.rounds / 0.5, 1.0))
+
+
 def test_numbers_say_that_public_labels_are_trained_on_by_name() -> None:
     facts: dict[str, Any] = {"trust": CENTRAL, "budget": BUDGET, "relation": REPLACE, "sizes": [500]}
     found = [choose(model(Squared(), 5), gram=np.eye(5), labelled=one, **facts) for one in (False, True)]

@@ -54,8 +54,9 @@ _DEEP_CLIP, _DEEP_BARE = 0.5, 0.3
 _STRAIGHT_STEP = 4.0
 """How far each step goes, about, of networks that are nearly linear at first."""
 
-_DEEP_NUMBERS = 1.0
-"""The longest step of networks of numbers, whose losses stay as curved as they are near what they fit."""
+_NUMBERS_DISTANCE, _NUMBERS_STEP, _NUMBERS_MOST = 5.0, 0.5, 300
+"""Of networks of numbers, whose losses stay as curved as they are near what they fit: how far steps go
+together, by signal, how far each of them at most, and how many they are."""
 
 _MIXED, _MIXED_DISTANCE, _MIXED_LONGEST, _MIXED_SHARE = 20, 100.0, 75.0, 0.2
 """Behind a shuffler: rounds, since the bits that all of them take grow with their square; how far away a
@@ -178,17 +179,21 @@ def choose_for_network(
         steps = _DEEP_MOST if rounds is None else rounds
         return _chosen("minibatch", why, rounds=steps, step_size=_DEEP_BARE)
     clear = signal(objective, trust=trust, budget=budget, relation=relation, sizes=sizes, honest=honest)
+    numbers = objective.outputs == 1 and not isinstance(getattr(objective, "loss", None), Logistic)
+    most = _NUMBERS_MOST if numbers else _DEEP_MOST
     straight = getattr(objective, "straight_norm", math.inf)
     if straight < math.inf:
         total, longest = _far(objective, clear, norm=straight), _STRAIGHT_STEP
+    elif numbers:
+        total, longest = _NUMBERS_DISTANCE * clear, _NUMBERS_STEP
     else:
         total, longest = min(_DEEP_DISTANCE * clear, _DEEP_FARTHEST), _DEEP_STEP
-    own = min(max(math.ceil(total / longest), _DEEP_FEWEST), _DEEP_MOST)
+    own = min(max(math.ceil(total / longest), _DEEP_FEWEST), most)
     few = _MIXED if trust is TrustModel.SHUFFLE else own
     steps = few if rounds is None else rounds
     step = total / steps / _DEEP_CLIP
-    if objective.outputs == 1 and not isinstance(getattr(objective, "loss", None), Logistic):
-        step = min(step, _DEEP_NUMBERS)
+    if numbers:
+        step = min(step, _NUMBERS_STEP / _DEEP_CLIP)
     return _chosen("minibatch", why, share=_DEEP_CLIP, rounds=steps, step_size=step)
 
 
