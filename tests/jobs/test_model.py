@@ -296,6 +296,15 @@ def test_wavelet_models_are_kept_bit_by_bit(name: str, why: str) -> None:
         _ = again.coef_
 
 
+def test_perceptrons_of_images_are_kept_bit_by_bit() -> None:
+    free = FREE | {"data": "digits", "rounds": 1, "options": {"step_size": 0.1}}
+    job = Job(JobConfig.of(free | {"model": "mlp:4", "name": "seen"}))
+    model = job.run().results[0].model
+    again = TrainedModel.from_json(model.to_json())
+    assert str(again.model) == "mlp:4@8x8"
+    np.testing.assert_array_equal(again.predict(job.data.X[:50]), model.predict(job.data.X[:50]))
+
+
 def test_code_that_a_file_names_is_not_run_unless_it_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ from tacit.data import ColumnsSpec, Value
 from tacit.data.encoding import feature_names
 from tacit.errors import ParameterError
 from tacit.learning.architecture import Architecture
+from tacit.learning.band_pass import BandPassFeatures
 from tacit.learning.loss_choice import LogLink, LossChoice
 from tacit.learning.model import FeatureMap, FittedModel, LinearModel, RowMap, Scaling
 from tacit.learning.neural_task import LongFeatures
@@ -153,7 +154,7 @@ def _bounded(features: RowMap) -> FeatureMap | None:
             return features
         case LongFeatures(of=within):
             return _bounded(within)
-        case ScatteringFeatures():
+        case ScatteringFeatures() | BandPassFeatures():
             return FeatureMap(lower=features.lower, upper=features.upper)
         case _:
             return None

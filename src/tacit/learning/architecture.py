@@ -35,6 +35,9 @@ MODELS: Final = (
 """Models by the names that people type, such as."""
 
 
+_STRETCH: Final = 2.0
+"""How much longer filtered images are than other rows (docs/theory/defaults.md)."""
+
 Kind = Literal["linear", "scattering", "mlp", "cnn", "module"]
 
 
@@ -153,8 +156,7 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             return LinearTask(features=bounded, **facts)
         if self.kind == "scattering":
             return LinearTask(features=self._wavelets(bounded), **facts)
-        seen = self._band_pass(bounded) if self.kind == "mlp" and self.image else bounded
-        features, shape = LongFeatures(seen), OutputShape.of(**facts)
+        features, shape = self._long(bounded), OutputShape.of(**facts)
         if self.kind == "mlp" and len(self.hidden) == 1:
             layer = NetworkObjective(
                 loss=shape.loss,
@@ -184,9 +186,12 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         shape = self._image(bounded.dim)
         return ScatteringFeatures(lower=bounded.lower, upper=bounded.upper, shape=shape, order=self.order)
 
-    def _band_pass(self, bounded: FeatureMap) -> BandPassFeatures:
-        """Return what a perceptron sees of images of pixels within bounds."""
-        return BandPassFeatures(lower=bounded.lower, upper=bounded.upper, shape=self._image(bounded.dim))
+    def _long(self, bounded: FeatureMap) -> LongFeatures:
+        """Return what a network sees of features within bounds; a perceptron, of images, what says most."""
+        if self.kind != "mlp" or not self.image:
+            return LongFeatures(bounded)
+        shape = self._image(bounded.dim)
+        return LongFeatures(BandPassFeatures(lower=bounded.lower, upper=bounded.upper, shape=shape), _STRETCH)
 
     def _image(self, pixels: int) -> tuple[int, ...]:
         """Return the shape of images of so many pixels.

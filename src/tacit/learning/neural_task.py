@@ -29,9 +29,12 @@ class LongFeatures:
 
     Attributes:
         of: The map that is made longer.
+        stretch: How much longer still: what is the same in all rows is no use, and where a map has taken it
+            away already, the rest may be longer.
     """
 
     of: RowMap
+    stretch: float = 1.0
 
     @property
     def dim(self) -> int:
@@ -46,7 +49,7 @@ class LongFeatures:
     @property
     def length(self) -> float:
         """What rows are multiplied by: those of norm 1 get it for their norm."""
-        return math.sqrt(self.of.size)
+        return self.stretch * math.sqrt(self.of.size)
 
     @property
     def constant(self) -> float:
@@ -56,7 +59,7 @@ class LongFeatures:
     @property
     def facts(self) -> tuple[object, ...]:
         """What makes rows, for a fingerprint."""
-        return ("long", *self.of.facts)
+        return ("long", self.stretch, *self.of.facts)
 
     def __call__(self, X: Array) -> Array:
         """Map raw features, shape (n, d), to rows, shape (n, size), float64."""
