@@ -33,7 +33,7 @@ from tacit.federation.answers import encode_answer, open_answer
 from tacit.federation.drawn import draw_parties, drawn_by_words
 from tacit.means import HadamardMean, Message
 from tacit.numerics import Array
-from tacit.privacy import ByChance, Repeat, Sampled, SelfDrawn, Shuffled, TrustModel
+from tacit.privacy import ByChance, Drawn, Repeat, Sampled, SelfDrawn, Shuffled, TrustModel
 from tests.federation.world import AT, Rows
 from tests.statistics import FALSE_ALARM
 
@@ -174,9 +174,11 @@ def test_prices() -> None:
         return priced.part
 
     bit = "2rr"
-    assert event(kind(Fixed(size=3), mean=mean)) == Sampled(Shuffled(1.0, 3, bit), 3 / 24)
-    assert event(kind(Fixed(size=3), mean=mean), n_min=5, colluding=1) == Sampled(
-        Shuffled(1.0, 2, bit), 3 / 16
+    assert event(kind(Fixed(size=3), mean=mean)) == Drawn(
+        Shuffled(1.0, 3, bit), 3 / 24, clients=6, drawn=3, records=4
+    )
+    assert event(kind(Fixed(size=3), mean=mean), n_min=5, colluding=1) == Drawn(
+        Shuffled(1.0, 2, bit), 3 / 16, clients=4, drawn=3, records=4
     )
     assert event(kind(Fixed(size=3), Fixed(size=2), mean)) == ByChance(
         (Sampled(Shuffled(1.0, 6, bit), 0.5),), (0.5,)

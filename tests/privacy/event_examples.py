@@ -40,7 +40,7 @@ from tacit.privacy import (
     Slopes,
     Zcdp,
 )
-from tacit.privacy.shuffling import self_drawn_round
+from tacit.privacy.shuffling import drawn_round, self_drawn_round
 
 ADD_REMOVE = Neighbours(Relation.ADD_REMOVE)
 ZERO_OUT = Neighbours(Relation.ZERO_OUT)
@@ -130,6 +130,7 @@ EVENTS: dict[str, Event] = {
     "Aligned": Aligned(Gaussian(1.0), Repeat(Gaussian(4.0), 12)),
     "Aligned, on a grid": Aligned(DiscreteGaussian(90.0, 45.0), Gaussian(1.5), 0.01),
     "ByChance": ByChance((Sampled(Shuffled(1.0, 40), 0.5), Gaussian(2.0)), (0.25, 0.5)),
+    "Drawn": drawn_round(lambda k: Shuffled(1.0, k), clients=12, drawn=5, records=3),
     "SelfDrawn": self_drawn_round(lambda k: Shuffled(1.0, k), clients=12, rate=0.4, records=3),
     "Replaced": Replaced(Gaussian(1.0, ZERO_OUT), 0.1),
     "Replaced, many": Repeat(Replaced(Compose((Gaussian(1.0, ZERO_OUT), Gdp(0.5, ZERO_OUT))), 0.3), 4),

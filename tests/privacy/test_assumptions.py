@@ -18,6 +18,7 @@ from tacit.privacy import (
     Certified,
     Compose,
     DiscreteGaussianSum,
+    Drawn,
     Event,
     Gaussian,
     Iteration,
@@ -48,6 +49,8 @@ from tests.privacy.event_examples import ADD_REMOVE, EVENTS
 
 DELTA = 1e-6
 SAID: dict[type[Event], str] = {
+    Drawn: "at most 5 of at least 12 honest parties are drawn for a round, by chance alone, each with one "
+    "record of at least 3, and nobody but the shuffler learns which parties are",
     Sampled: "nobody learns which records are sampled",
     Replaced: "nobody learns which records are sampled",
     Shuffled: "the shuffler is honest",

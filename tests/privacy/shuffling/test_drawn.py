@@ -12,6 +12,7 @@ from scipy import stats
 from tacit.errors import ParameterError
 from tacit.privacy import (
     ByChance,
+    Drawn,
     Event,
     Gaussian,
     PureDP,
@@ -169,6 +170,10 @@ def test_rejects() -> None:
         self_drawn_round(once, clients=10**400, rate=0.5)
     with pytest.raises(ParameterError, match="at least the rate"):
         SelfDrawn((PureDP(1.0),), (1e-6,), clients=3, rate=0.5)
+    with pytest.raises(ParameterError, match="at least drawn / clients"):  # less than its sentence says
+        Drawn(once(2), 2 / 3 / 4 - 1e-6, clients=3, drawn=2, records=4)
+    with pytest.raises(ParameterError, match="drawn"):  # all of them: nobody is hidden
+        Drawn(once(3), 0.5, clients=3, drawn=3)
     with pytest.raises(ParameterError, match="one for each of the 2"):
         ByChance((PureDP(1.0), PureDP(2.0)), (0.6,))
 

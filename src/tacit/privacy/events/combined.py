@@ -19,6 +19,7 @@ __all__ = [
     "AnyOf",
     "ByChance",
     "Compose",
+    "Drawn",
     "Parallel",
     "Repeat",
     "Replaced",
@@ -112,6 +113,48 @@ class Sampled(_Combined, frozen=True, tag=True):
     def assumptions(self) -> tuple[str, ...]:
         """That the sample is secret."""
         return (f"nobody learns which {self.neighbours.unit.plural} are sampled",) if self.rate < 1 else ()
+
+
+class Drawn(Sampled, frozen=True, kw_only=True, tag=True):
+    """A release about one record of each of some parties, which is a sample of all while these are secret.
+
+    Made by `tacit.privacy.shuffling.drawn_round`.
+
+    Attributes:
+        part: What is released on the sample.
+        rate: Probability that a record is in it, at least drawn / clients / records; in (0, 1].
+        how: A fixed size.
+        clients: Honest parties of whom some are drawn, at least.
+        drawn: How many of them are, at most; fewer than there are.
+        records: Of each party, at least.
+    """
+
+    clients: int
+    drawn: int
+    records: int = 1
+
+    def __post_init__(self) -> None:
+        check_count("clients", self.clients, high=LARGEST_COUNT)
+        check_count("drawn", self.drawn, high=self.clients - 1)
+        check_count("records", self.records, high=LARGEST_COUNT)
+        super().__post_init__()
+        if self.how is not Sample.FIXED:
+            raise ParameterError(f"how must be fixed where parties are drawn, got {self.how.value!r}.")
+        # Or a price would be about fewer parties than its sentence says.
+        if self.rate < (least := self.drawn / self.clients / self.records) * (1 - 1e-6):
+            raise ParameterError(
+                f"rate must be at least drawn / clients / records ({least!r}), got {self.rate!r}."
+            )
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """That parties and records are drawn in secret."""
+        return (
+            *super().assumptions,
+            f"at most {self.drawn:,} of at least {self.clients:,} honest parties are drawn for a round, by "
+            f"chance alone, each with one {self.neighbours.unit.value} of at least {self.records:,}, and "
+            "nobody but the shuffler learns which parties are",
+        )
 
 
 class Replaced(_Combined, frozen=True, tag=True):

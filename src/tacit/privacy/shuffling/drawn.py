@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from tacit.errors import LARGEST_COUNT, check_count, check_probability
-from tacit.privacy.events import ByChance, Event, Sampled, SelfDrawn
+from tacit.privacy.events import ByChance, Drawn, Event, Sampled, SelfDrawn
 
 __all__ = ["drawn_round", "self_drawn_round"]
 
@@ -52,8 +52,9 @@ def drawn_round(
             s = 1.
 
     Returns:
-        For s = 1 the batch on a sample of rate k / (n m); else with probability k / n the batch on a sample
-        of rate s / m. The first is no bound for s > 1: then all messages of a client are in, or none.
+        For s = 1 the batch on a sample of rate k / (n m), as `Drawn`; else with probability k / n the batch
+        on a sample of rate s / m. The first is no bound for s > 1: then all messages of a client are in, or
+        none.
 
     Raises:
         ParameterError: A sample that is larger than what it is drawn from.
@@ -73,7 +74,10 @@ def drawn_round(
     check_count("sampled", sampled, high=records)
     whole = sampled > 1 if whole is None else whole
     if not whole:
-        return _on_sample(once(drawn), drawn / clients / records)
+        batch, rate = once(drawn), drawn / clients / records
+        if drawn == clients:
+            return _on_sample(batch, rate)
+        return Drawn(batch, rate, clients=clients, drawn=drawn, records=records)
     part = _on_sample(once(drawn), sampled / records)
     return part if drawn == clients else ByChance((part,), (drawn / clients,))
 
