@@ -38,9 +38,7 @@ def validated(estimator: Any, X: Any, y: Any = "no_validation", **checks: Any) -
         found = validate_data(estimator, X, y, **checks)
     except ValueError as error:
         said = str(error)
-        if said.startswith(
-            ("could not convert", "Complex data", "Expected 2D array", "Found array with dim")
-        ):
+        if said.startswith(_QUOTING):
             raise DataError(_refusal(said, shape, X, y)) from None  # what was raised has records in it
         raise
     given = found if isinstance(found, tuple) else (found,)
