@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from tacit.errors import DataError, ParameterError
-from tacit.learning.scattering import ScatteringFeatures, image_shape
+from tacit.learning.images import image_shape
+from tacit.learning.scattering import ScatteringFeatures
 from tacit.numerics import Array
 
 SIDE = 16

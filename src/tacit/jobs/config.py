@@ -29,10 +29,10 @@ from tacit.learning.architecture import Architecture
 from tacit.learning.clipping import read_clip
 from tacit.learning.defaults import AUTO
 from tacit.learning.fitting import check_noise_kind
+from tacit.learning.images import image_shape
 from tacit.learning.loss_choice import CLASS_LOSSES, NUMBER_LOSSES, LossChoice
 from tacit.learning.raw_features import check_raw_loss, read_moment, within_ball
 from tacit.learning.regularization import Regularization
-from tacit.learning.scattering import image_shape
 from tacit.means import MomentBound
 from tacit.privacy import TrustModel
 
@@ -81,7 +81,7 @@ class JobConfig(FairSettings, frozen=True, kw_only=True, forbid_unknown_fields=T
         model: What is trained: "linear"; "scattering" or "scattering:2", a linear model of fixed wavelet
             features of square images; "mlp:64", a perceptron with so many hidden units, "mlp:64,32" with two
             layers of them, "mlp:64@28x28" of images, as those of a public data set always are; "cnn", a small
-            convolutional network of such features; or "package.module:Class", a module of PyTorch (see
+            convolutional network of wavelet features; or "package.module:Class", a module of PyTorch (see
             `Architecture`).
         loss: What is minimised: "logistic" or "hinge" for classes, "squared", "huber", "absolute", "quantile"
             or "poisson" for numbers (see `LossChoice`); "auto" is logistic or squared.

@@ -13,12 +13,11 @@ from tacit.data import ColumnsSpec, Value
 from tacit.data.encoding import feature_names
 from tacit.errors import ParameterError
 from tacit.learning.architecture import Architecture
-from tacit.learning.band_pass import BandPassFeatures
+from tacit.learning.images import ImageMap
 from tacit.learning.loss_choice import LogLink, LossChoice
 from tacit.learning.model import FeatureMap, FittedModel, LinearModel, RowMap, Scaling
 from tacit.learning.neural_task import LongFeatures
 from tacit.learning.raw_features import RawFeatures
-from tacit.learning.scattering import ScatteringFeatures
 
 __all__ = ["ModelForm", "model_form"]
 
@@ -154,7 +153,7 @@ def _bounded(features: RowMap) -> FeatureMap | None:
             return features
         case LongFeatures(of=within):
             return _bounded(within)
-        case ScatteringFeatures() | BandPassFeatures():
+        case ImageMap():
             return FeatureMap(lower=features.lower, upper=features.upper)
         case _:
             return None

@@ -11,12 +11,13 @@ import numpy as np
 
 from tacit.errors import ParameterError, check_count, shown
 from tacit.learning.band_pass import BandPassFeatures
+from tacit.learning.images import image_shape
 from tacit.learning.loss_choice import LossChoice
 from tacit.learning.model import FeatureMap
 from tacit.learning.networks import Activation, NetworkObjective
 from tacit.learning.neural_task import LongFeatures, NeuralTask, OutputShape
 from tacit.learning.public import PublicSample
-from tacit.learning.scattering import ScatteringFeatures, image_shape
+from tacit.learning.scattering import ScatteringFeatures
 from tacit.learning.task import LinearTask
 from tacit.numerics import Array
 
@@ -34,7 +35,6 @@ MODELS: Final = (
 )
 """Models by the names that people type, such as."""
 
-
 _STRETCH: Final = 2.0
 """How much longer filtered images are than other rows (docs/theory/defaults.md)."""
 
@@ -46,7 +46,7 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     Attributes:
         kind: "linear"; "scattering": a linear model of fixed wavelet features of images; "mlp": a perceptron;
-            "cnn": a small convolutional network of the same; "module": a class of one's own.
+            "cnn": a small convolutional network of wavelet features; "module": a class of one's own.
         hidden: Units of each hidden layer of "mlp", the first one first.
         activation: Of "mlp" and "cnn".
         order: Of "scattering": 1 or 2.

@@ -14,9 +14,8 @@ from typing import Final
 
 import numpy as np
 
-from tacit.errors import DataError, ParameterError
-from tacit.learning.scattering import unit_pixels
-from tacit.numerics import Array, settle
+from tacit.learning.images import ImageMap
+from tacit.numerics import Array
 
 __all__ = ["BandPassFeatures"]
 
@@ -32,7 +31,7 @@ _FLAT: Final = 1e-2
 
 
 @dataclass(frozen=True, kw_only=True)
-class BandPassFeatures:
+class BandPassFeatures(ImageMap):
     """Clip pixels to public bounds, take a coarse Gaussian average of each image from a fine one.
 
     Filtered pixels are divided by their own norm, beside a constant: every row has norm at most 1, whatever
@@ -52,25 +51,6 @@ class BandPassFeatures:
         Marr and Hildreth (1980), "Theory of edge detection", for differences of Gaussians.
     """
 
-    lower: Array
-    upper: Array
-    shape: tuple[int, ...]
-
-    def __post_init__(self) -> None:
-        settle(self)
-        pixels = math.prod(self.shape)
-        if len(self.shape) not in (2, 3) or any(side < 1 for side in self.shape):
-            raise ParameterError(f"shape must be (height, width), or channels first, got {self.shape}.")
-        if self.lower.shape != (pixels,) or self.upper.shape != (pixels,):
-            raise ParameterError(f"bounds must be of the {pixels} pixels of {self.shape}.")
-        if not np.all(np.isfinite(self.upper - self.lower) & (self.lower <= self.upper)):
-            raise ParameterError("bounds must be finite with lower <= upper for every pixel.")
-
-    @property
-    def dim(self) -> int:
-        """Number d of pixels."""
-        return math.prod(self.shape)
-
     @property
     def size(self) -> int:
         """Length of a mapped row."""
@@ -88,10 +68,9 @@ class BandPassFeatures:
 
     def __call__(self, X: Array) -> Array:
         """Map pixels, shape (n, d), to rows of norm at most 1, shape (n, d + 1), float64."""
-        if X.ndim != 2 or X.shape[1] != self.dim:
-            raise DataError(f"X must have shape (n, {self.dim}), got {X.shape}.")
+        self.check_pixels(X)
         rows = np.empty((len(X), self.size))
-        images = unit_pixels(X, self.lower, self.upper).reshape(-1, *self.shape[-2:])
+        images = self.unit_pixels(X).reshape(-1, *self.sides)
         (fine_down, fine_across), (coarse_down, coarse_across) = self._averages
         with np.errstate(invalid="ignore"):
             found = fine_down @ images @ fine_across.T - coarse_down @ images @ coarse_across.T
@@ -108,7 +87,7 @@ class BandPassFeatures:
 
         What is outside an image counts as its darkest.
         """
-        height, width = self.shape[-2:]
+        height, width = self.sides
 
         def average(side: int, spread: float) -> Array:
             apart = np.arange(side)[:, None] - np.arange(side)

@@ -13,10 +13,11 @@ from typing import Final
 
 import numpy as np
 
-from tacit.errors import DataError, ParameterError, check_count
-from tacit.numerics import Array, settle
+from tacit.errors import ParameterError, check_count
+from tacit.learning.images import ImageMap
+from tacit.numerics import Array
 
-__all__ = ["ScatteringFeatures", "image_shape", "unit_pixels"]
+__all__ = ["ScatteringFeatures"]
 
 _CONSTANT: Final = 0.3
 """The constant feature, beside wavelet features of norm 1."""
@@ -29,7 +30,7 @@ _AT_ONCE: Final = 2**18
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScatteringFeatures:
+class ScatteringFeatures(ImageMap):
     """Clip pixels to public bounds and map images to wavelet features of norm 1, beside a constant.
 
     Every channel of an image (its low frequencies; the size of its parts along each of L directions at each
@@ -55,35 +56,20 @@ class ScatteringFeatures:
         (2021), "Differentially private learning needs better features (or much more data)".
     """
 
-    lower: Array
-    upper: Array
-    shape: tuple[int, ...]
     order: int = 1
     scales: int = 2
     orientations: int = 8
 
     def __post_init__(self) -> None:
-        settle(self)
+        super().__post_init__()
         check_count("order", self.order, high=2)
         check_count("scales", self.scales)
         check_count("orientations", self.orientations)
-        pixels = math.prod(self.shape)
-        if len(self.shape) not in (2, 3) or any(side < 1 for side in self.shape):
-            raise ParameterError(f"shape must be (height, width), or channels first, got {self.shape}.")
-        if self.lower.shape != (pixels,) or self.upper.shape != (pixels,):
-            raise ParameterError(f"bounds must be of the {pixels} pixels of {self.shape}.")
-        if not np.all(np.isfinite(self.upper - self.lower) & (self.lower <= self.upper)):
-            raise ParameterError("bounds must be finite with lower <= upper for every pixel.")
-        if min(self._sides) < 2 ** (self.scales + 1):
+        if min(self.sides) < 2 ** (self.scales + 1):
             raise ParameterError(
-                f"scales must be fewer for images of {self._sides[0]} x {self._sides[1]} pixels, got "
+                f"scales must be fewer for images of {self.sides[0]} x {self.sides[1]} pixels, got "
                 f"{self.scales}: windows are 2^scales pixels wide, and there must be two of them."
             )
-
-    @property
-    def dim(self) -> int:
-        """Number d of pixels."""
-        return math.prod(self.shape)
 
     @property
     def size(self) -> int:
@@ -113,8 +99,7 @@ class ScatteringFeatures:
 
     def __call__(self, X: Array) -> Array:
         """Map pixels, shape (n, d), to rows of norm 1, shape (n, size), float64."""
-        if X.ndim != 2 or X.shape[1] != self.dim:
-            raise DataError(f"X must have shape (n, {self.dim}), got {X.shape}.")
+        self.check_pixels(X)
         rows = np.empty((len(X), self.size))
         some = max(1, _AT_ONCE // (math.prod(self._padded) * self.images))
         for start in range(0, len(X), some):
@@ -126,7 +111,7 @@ class ScatteringFeatures:
 
     def _mapped(self, X: Array) -> Array:
         """Return the features of some images, as long as with the constant makes 1."""
-        images = unit_pixels(X, self.lower, self.upper).reshape(len(X) * self.images, *self._sides)
+        images = self.unit_pixels(X).reshape(len(X) * self.images, *self.sides)
         channels = self._scattered(images)
         channels = channels.reshape(len(X), -1, math.prod(self._windows))
         channels -= channels.mean(axis=2, keepdims=True)
@@ -164,24 +149,19 @@ class ScatteringFeatures:
         return np.pad(images, ((0, 0), (edge, edge), (edge, edge)), mode="reflect")
 
     @property
-    def _sides(self) -> tuple[int, int]:
-        """Height and width."""
-        return self.shape[-2], self.shape[-1]
-
-    @property
     def _edge(self) -> int:
         """Pixels around an image: no wavelet that is averaged reaches further."""
-        return int(min(2 ** (self.scales + 1), min(self._sides) - 1))
+        return int(min(2 ** (self.scales + 1), min(self.sides) - 1))
 
     @property
     def _padded(self) -> tuple[int, int]:
         """Height and width with the edge."""
-        return self._sides[0] + 2 * self._edge, self._sides[1] + 2 * self._edge
+        return self.sides[0] + 2 * self._edge, self.sides[1] + 2 * self._edge
 
     @property
     def _windows(self) -> tuple[int, int]:
         """Windows down and across."""
-        return self._sides[0] // 2**self.scales, self._sides[1] // 2**self.scales
+        return self.sides[0] // 2**self.scales, self.sides[1] // 2**self.scales
 
     @property
     def _channels(self) -> int:
@@ -194,7 +174,7 @@ class ScatteringFeatures:
         """The weights of pixels in every window, down and across: shapes (windows, padded side)."""
         width = 0.8 * 2 ** (self.scales - 1)
         found = []
-        for side, padded, windows in zip(self._sides, self._padded, self._windows, strict=True):
+        for side, padded, windows in zip(self.sides, self._padded, self._windows, strict=True):
             centres = self._edge + (np.arange(windows) + 0.5) * side / windows - 0.5
             weights = np.exp(-((np.arange(padded) - centres[:, None]) ** 2) / (2 * width**2))
             found.append(weights / weights.sum(axis=1, keepdims=True))
@@ -229,26 +209,3 @@ def _morlet(shape: tuple[int, int], *, width: float, angle: float, wave: float, 
     waves = gauss * np.exp(1j * math.pi * wave * along)
     waves -= gauss * (waves.sum() / gauss.sum())  # no mean: it would be the low frequencies once more
     return np.asarray(np.fft.fft2(waves).real * slant / (2 * math.pi * width**2))
-
-
-def unit_pixels(X: Array, lower: Array, upper: Array) -> Array:
-    """Return pixels within public bounds as shares of the way between them; 0 between equal ones."""
-    width = upper - lower
-    scale = np.divide(1.0, width, out=np.zeros(width.shape), where=width > 0)
-    return np.asarray((np.clip(X, lower, upper) - lower) * scale)
-
-
-def image_shape(pixels: int) -> tuple[int, ...]:
-    """Return the shape of square images, grey or of three colours.
-
-    Raises:
-        ParameterError: There are none of so many pixels.
-    """
-    for colours in (1, 3):
-        side = math.isqrt(pixels // colours)
-        if colours * side * side == pixels and side >= 4:
-            return (side, side) if colours == 1 else (colours, side, side)
-    raise ParameterError(
-        "model 'cnn' or 'scattering' must have pixels of square ones as features, grey or of three colours, "
-        f"4 x 4 or more, got {pixels} features; 'mlp:64' takes any."
-    )
