@@ -58,7 +58,7 @@ def agree(parties: list[Silo], made: Plan = PLAN, *, run: str = "run") -> None:
 
 
 def sent(parties: list[Silo], step: int = 0, w: Any = None, made: Plan = PLAN) -> list[IntArray]:
-    kind = made.schedule().steps[made.schedule().kind(step)]
+    kind = made.schedule().step(step)
     return [open_sum(kind, one.answer(ask_at(step, w)), party=k) for k, one in enumerate(parties)]
 
 

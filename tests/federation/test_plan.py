@@ -249,7 +249,7 @@ def test_rounds_are_numbered_through_all_kinds() -> None:
     first, second = kind_of(Full()), kind_of(Fixed(size=2))
     plan = plan_with((first, 2), (second, 1), (first, 3))
     schedule = plan.schedule()
-    kinds = [schedule.steps[schedule.kind(r)] for r in range(plan.rounds)]
+    kinds = [schedule.step(r) for r in range(plan.rounds)]
     assert kinds == [first, first, second, first, first, first]
     assert plan.samples
     assert not plan_with((first, 2)).samples

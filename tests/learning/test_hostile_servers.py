@@ -51,7 +51,7 @@ def transcript(
     silo.accept(made)
     schedule, found = made.schedule(), []
     for number in range(made.rounds):
-        step = schedule.steps[schedule.kind(number)]
+        step = schedule.step(number)
         names = [measure.statistic for measure in step.measures]
         if skip and names == ["gradient"]:
             continue
@@ -102,7 +102,7 @@ def test_the_price_is_that_of_the_plan_wherever_it_is_asked() -> None:
     for points in HOSTILE.values():
         (silo,) = make_silos([records(1.0)], GOAL, seed=5)
         prices.add(silo.accept(made).epsilon)
-        kinds = [made.schedule().steps[made.schedule().kind(k)] for k in range(made.rounds)]
+        kinds = [made.schedule().step(k) for k in range(made.rounds)]
         first = next(k for k, step in enumerate(kinds) if step.measures[0].statistic == "difference")
         radius = (kinds[first].measures[0].max_radius,)
         silo.answer(Query(first, {"w": points[0], "previous": points[1]}, radius))

@@ -31,6 +31,10 @@ class Schedule:
         """Return the index of the kind of round `number`, or refuse a number outside the plan."""
         return self.place(number)[0]
 
+    def step(self, number: int) -> AnyStep:
+        """Return what round `number` is."""
+        return self.steps[self.kind(number)]
+
     def place(self, number: int) -> tuple[int, int]:
         """Return the same index, and how many rounds of that kind come before."""
         if type(number) is not int or not 0 <= number < self.rounds:

@@ -150,7 +150,7 @@ class Server:
 
     def skip(self, query: Query) -> tuple[Array, ...]:
         """Return what a round without answers gives: zeros, or the point where a walk would start."""
-        step = self._schedule.steps[self._schedule.kind(query.step)]
+        step = self._schedule.step(query.step)
         if isinstance(step, Walk | HiddenRun):
             return (np.array(query.at["w"], dtype=np.float64),)
         return tuple(np.zeros(measure.estimator.dim) for measure in step.measures)
@@ -169,7 +169,7 @@ class Server:
                 another point; or the plan trusts a shuffler, whose batches go to `means_of_batch`, or a sum,
                 which goes to `means_of_sum`.
         """
-        step = self._schedule.steps[self._schedule.kind(query.step)]
+        step = self._schedule.step(query.step)
         if step.alone and self._plan.hides_among_others:
             return self._means(query, answers, asked=asked, kept=Kept({}, {}))
         if self._plan.trust is TrustModel.SHUFFLE:
@@ -199,7 +199,7 @@ class Server:
         Raises:
             ParameterError: Messages of another form than the plan's.
         """
-        step, scale = self._schedule.steps[self._schedule.kind(query.step)], self._scale(asked)
+        step, scale = self._schedule.step(query.step), self._scale(asked)
         means = []
         for measure, radius, messages in zip(step.measures, query.radius, batch.messages, strict=True):
             this_round = Round(n=batch.rows, radius=radius, number=query.step, parties=batch.parties)

@@ -13,13 +13,7 @@ from threading import Lock
 
 import numpy as np
 
-from tacit.errors import (
-    LARGEST_COUNT,
-    ParameterError,
-    RefusalError,
-    check_count,
-    check_name,
-)
+from tacit.errors import LARGEST_COUNT, ParameterError, RefusalError, check_count, check_name
 from tacit.federation.accepted import AcceptedRun, CheckedQuery
 from tacit.federation.account import reserve
 from tacit.federation.answers import binding, digest_of_run, encode_answer, one_message
@@ -36,9 +30,7 @@ from tacit.federation.store import AnswerStore, LastAnswer, LedgerStore
 from tacit.federation.sums import Sums
 from tacit.ledger import Ledger
 from tacit.means import Message
-from tacit.numerics import (
-    Array,
-)
+from tacit.numerics import Array
 from tacit.privacy import Guarantee, PrivacyBudget, TrustModel, Unit
 from tacit.randomness import is_secure, secure
 

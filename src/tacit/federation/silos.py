@@ -224,7 +224,7 @@ class SiloRounds(ABC):
 
     def _by_itself(self, query: Query) -> bool:
         """Whether one silo answers by itself, so that nothing is mixed or added up."""
-        return self._schedule is not None and self._schedule.steps[self._schedule.kind(query.step)].alone
+        return self._schedule is not None and self._schedule.step(query.step).alone
 
     def _known(self, query: Query) -> tuple[Array, ...] | None:
         """Return what this query has been answered with; None if the step is new."""

@@ -150,7 +150,7 @@ class SummedRounds:
 
     def open(self, query: Query, answers: Mapping[int, bytes], exchange: Exchange) -> Summed | None:
         """Return the sum of answers; None where it cannot be opened."""
-        step = self._schedule.steps[self._schedule.kind(query.step)]
+        step = self._schedule.step(query.step)
         vectors = {party: open_sum(step, data, party=party) for party, data in answers.items()}
         found = self._opener.open(query.step, query.digest(), vectors, exchange)
         return None if found is None else Summed(total=found[0], parties=found[1])

@@ -79,7 +79,7 @@ def test_both_halves_agree_on_a_plan(tmp_path: Path) -> None:
 
         server = RecoverableSums.of_plan(made, MaskContext(ROSTER, made.digest(), "run"))
         for step in range(schedule.rounds):
-            width = schedule.steps[schedule.kind(step)].summed[0].width
+            width = schedule.step(step).summed[0].width
             assert server.prepare(step, exchange)
             vectors = [np.full(3, k - 1, dtype=np.int64) for k in range(4)]
             answers = {k: started(k).mask(step, DIGEST, vectors[k], width) for k in range(4) if k != step % 4}

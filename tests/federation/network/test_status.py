@@ -102,7 +102,7 @@ def test_metrics_and_health(ran: tuple[Parties, Progress]) -> None:
 def kinds(plan: Plan, rounds: int) -> list[Any]:
     """Which kind of round each of the first rounds is."""
     schedule = plan.schedule()
-    return [schedule.steps[schedule.kind(number)] for number in range(rounds)]
+    return [schedule.step(number) for number in range(rounds)]
 
 
 def test_the_beginning_of_a_plan_asks_the_same_rounds_and_costs_no_more() -> None:

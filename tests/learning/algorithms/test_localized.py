@@ -331,7 +331,7 @@ def watched_run(plan: Plan, n: int) -> Watched:
     silos = make_silos([units], OBJECTIVE, seed=5)  # type: ignore[list-item]
     ask = InProcess(silos).open(plan)
     for number in range(plan.rounds):
-        step = plan.schedule().steps[plan.schedule().kind(number)]
+        step = plan.schedule().step(number)
         ask(number, {"w": np.zeros(2)}, (step.measures[0].max_radius,))
     units.taken = [one for one in units.taken if one]  # plans are checked on no units
     return units

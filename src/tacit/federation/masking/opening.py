@@ -75,7 +75,7 @@ class RecoverableSums:
             context,
             quorum=Quorum(plan.parties, plan.n_min, plan.colluding),
             rounds=schedule.rounds,
-            width=lambda step: schedule.steps[schedule.kind(step)].summed[0].width,
+            width=lambda step: schedule.step(step).summed[0].width,
             kept=kept,
         )
 

@@ -181,7 +181,7 @@ def check_descriptor(
     if about.sizes != tuple(roster.sizes[k] for k in about.parties):
         raise RefusalError("the descriptor counts on other sizes of silos than the roster.")
     schedule = plan.schedule()
-    if isinstance(schedule.steps[schedule.kind(query.step)], DrawnStep) != bool(about.draw):
+    if isinstance(schedule.step(query.step), DrawnStep) != bool(about.draw):
         raise RefusalError(
             f"the descriptor of step {query.step} must have a key for words where parties are drawn, and "
             "only there."

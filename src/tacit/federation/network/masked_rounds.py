@@ -61,7 +61,7 @@ class MaskedRounds:
     def reads(self, query: Query, party: int, answer: bytes) -> bool:
         """Return whether an answer has the form of the plan."""
         try:
-            open_sum(self._schedule.steps[self._schedule.kind(query.step)], answer, party=party)
+            open_sum(self._schedule.step(query.step), answer, party=party)
         except (ParameterError, ValueError, OverflowError):
             return False
         return True

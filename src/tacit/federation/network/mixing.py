@@ -66,12 +66,12 @@ class MixedRun:
 
     def rows(self, step: int, sizes: Sequence[int]) -> int:
         """Return the units behind every mean of a step, by parties of these sizes."""
-        batch = self._schedule.steps[self._schedule.kind(step)].batch
+        batch = self._schedule.step(step).batch
         return sum(batch.size_for(n) for n in sizes)
 
     def drawn(self, step: int) -> DrawnStep | None:
         """Return a step whose parties are drawn; None where all are mixed."""
-        found = self._schedule.steps[self._schedule.kind(step)]
+        found = self._schedule.step(step)
         return found if isinstance(found, DrawnStep) else None
 
     def form(self, step: int, size: int) -> ParcelForm:

@@ -266,7 +266,7 @@ class SiloService:
         current = self._ready(run)
         query = decode_query(asked.query)
         facts = {"run": run, "step": query.step, "query": query.digest().hex()}
-        alone = current.schedule.steps[current.schedule.kind(query.step)].alone
+        alone = current.schedule.step(query.step).alone
         if current.plan.trust is TrustModel.SHUFFLE and not alone:
 
             def note(kind: str, signed: SignedDescriptor) -> None:

@@ -77,7 +77,7 @@ class Uploads:
         except (AuthenticationError, RefusalError, ParameterError) as error:
             raise CircleError(str(error)) from error
         schedule = plan.schedule()
-        form = _form(schedule.steps[schedule.kind(query.step)], self._silo.size)
+        form = _form(schedule.step(query.step), self._silo.size)
         if form.blob_bytes != signed.descriptor.blob_bytes:
             raise CircleError("the descriptor has messages of another length than the plan.")
         answer = self._silo.answer(query, circle)
