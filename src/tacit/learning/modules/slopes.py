@@ -156,7 +156,7 @@ class LossSlopes:
                     "loss mixes records: another prediction or label changes the loss of one."
                 )
             return dtype, float(label)
-        cure = _cure(name, predictions)
+        cure = _sigmoid(predictions) if self._of_probabilities else ""
         raise ParameterError(
             f"loss {name} does not run on predictions of shape {tuple(predictions.shape)} and labels 0 or 1 "
             f"of shape ({n},): {cure or errors[0]}{'' if cure else _column(predictions)}."
@@ -195,11 +195,9 @@ def _column(predictions: Any) -> str:
     return "; labels have shape (n,): end the module in torch.nn.Flatten(0), so that predictions have it too"
 
 
-def _cure(name: str, predictions: Any) -> str:
-    """Return what to do with a loss that is known, if predictions are the reason why it raises."""
-    if name not in ("binary_cross_entropy", "BCELoss") or predictions.ndim != 1:
-        return ""
-    if bool(((predictions >= 0) & (predictions <= 1)).all()):
+def _sigmoid(predictions: Any) -> str:
+    """Return what to do where a loss of probabilities raises because predictions are none."""
+    if predictions.ndim != 1 or bool(((predictions >= 0) & (predictions <= 1)).all()):
         return ""
     return (
         "it takes probabilities, and the module returns others: take binary_cross_entropy_with_logits, or "
