@@ -442,7 +442,10 @@ def test_progress_knows_the_number_of_rounds_even_where_it_was_chosen() -> None:
     job = JobConfig(trust="central", epsilon=2.0, delta=1e-5, seed=0)
     result = Job(job).run(progress=lambda trust, done, total: seen.append((trust, done, total)))
     rounds = result.results[0].trained.rounds
-    assert seen == [("central", k + 1, rounds) for k in range(rounds)]
+    assert seen[:rounds] == [("central", k + 1, rounds) for k in range(rounds)]
+    budgets = {note for note, _, _ in seen[rounds:]}  # of the picture, which takes four runs more
+    assert budgets == {f"central, epsilon {one}" for one in ("0.5", "1", "4", "8")}
+    assert [(done, total) for note, done, total in seen if note.endswith("8")][-1][0] == seen[-1][2]
 
 
 def test_silos_that_train_a_network_alone_start_where_the_common_one_does() -> None:

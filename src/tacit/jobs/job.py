@@ -78,7 +78,8 @@ class Job:
 
         Args:
             ledgers: Accounts of the table's silos and of the trusted server; None keeps no account.
-            progress: Told the trust model, how many rounds are done, and how many there are (0: not known).
+            progress: Told the trust model, with the budget where that is another; how many rounds are done, and how
+                many there are (0: not known).
 
         Raises:
             BudgetError: A ledger has less left than the job's budget; nothing was spent anywhere.
@@ -97,7 +98,7 @@ class Job:
             delta=self.delta,
             loss=self.loss,
             results=results,
-            sweep=self._sweep(results),
+            sweep=self._sweep(results, progress),
         )
 
     def preview(self, *, ledgers: Ledgers | None = None) -> tuple[PlannedRun, ...]:
@@ -193,7 +194,7 @@ class Job:
             if traced and self._simulates and not hides and (number < 10 or number % 10 == 9):
                 trace.append((number + 1, *self._loss_and_score(w)))
             if progress is not None:
-                progress(trust, number + 1, total)
+                progress(trust if epsilon is None else f"{trust}, epsilon {epsilon:g}", number + 1, total)
 
         start = time.perf_counter()
         federation = self._federation(settings, ledgers)
@@ -229,7 +230,7 @@ class Job:
             data_ledger=None if ledgers is None else ledgers.data,
         )
 
-    def _sweep(self, results: tuple[TrustResult, ...]) -> tuple[SweepPoint, ...]:
+    def _sweep(self, results: tuple[TrustResult, ...], progress: Progress | None) -> tuple[SweepPoint, ...]:
         """Return scores at other budgets, for the picture of accuracy against epsilon."""
         if not self._simulates:
             return ()
@@ -240,7 +241,11 @@ class Job:
             # Noise bits of a shuffled run grow as 1 / epsilon^2, and all of them are drawn.
             for factor in _SWEEP[2:] if result.trust == TrustModel.SHUFFLE else _SWEEP:
                 epsilon = self.config.epsilon * factor
-                again = result if factor == 1.0 else self._train(result.trust, epsilon=epsilon, traced=False)
+                again = (
+                    result
+                    if factor == 1.0
+                    else self._train(result.trust, epsilon=epsilon, traced=False, progress=progress)
+                )
                 points.append(
                     SweepPoint(
                         trust=result.trust,
