@@ -78,8 +78,8 @@ class Job:
 
         Args:
             ledgers: Accounts of the table's silos and of the trusted server; None keeps no account.
-            progress: Told the trust model, with the budget where that is another; how many rounds are done, and how
-                many there are (0: not known).
+            progress: Told the trust model, with the budget where that is another; how many rounds are done,
+                and how many there are (0: not known).
 
         Raises:
             BudgetError: A ledger has less left than the job's budget; nothing was spent anywhere.
