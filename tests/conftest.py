@@ -1,6 +1,7 @@
 """One hypothesis profile and one width of output for all: the same examples and lines on every run."""
 
 import signal
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -19,3 +20,14 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 def no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget the width of the terminal that the tests were started from."""
     monkeypatch.delenv("COLUMNS", raising=False)
+
+
+@pytest.fixture(scope="module")
+def one_thread() -> Iterator[None]:
+    """PyTorch on one thread: products of several may round otherwise."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

@@ -14,6 +14,7 @@ import pytest
 from tacit.cli import main
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 NET = """
 import sys
@@ -50,14 +51,6 @@ kind = "classes"
 column = "y"
 classes = [0, 1]
 """
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> object:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def test_tables_of_one_other_record_are_told_apart_by_nothing_public(

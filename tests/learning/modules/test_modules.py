@@ -43,18 +43,12 @@ from tacit.privacy import PrivacyBudget, TrustModel
 torch = pytest.importorskip("torch")
 from tacit.learning.modules.architectures import imported  # noqa: E402 - needs torch
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 nn = torch.nn
 functional = nn.functional
 CROSS_ENTROPY = partial(functional.cross_entropy, reduction="none")
 CLASSES = 3
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Any:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 class Tied(nn.Module):  # type: ignore[misc, name-defined]

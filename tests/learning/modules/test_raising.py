@@ -13,17 +13,10 @@ from tacit.errors import ParameterError
 from tacit.learning import Logistic, Records, torch_objective
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.usefixtures("one_thread")
 nn, functional = torch.nn, torch.nn.functional
 BAD = np.isin(np.arange(300), [3, 200])
 """Of 300 records, in chunks of 256."""
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Any:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 class Fragile(nn.Module):  # type: ignore[misc, name-defined]

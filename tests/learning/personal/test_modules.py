@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -35,17 +34,10 @@ from tacit.numerics import Array
 from tacit.privacy import Unit
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.usefixtures("one_thread")
 nn = torch.nn
 D, HIDDEN, K = 4, 5, 3
 RNG = np.random.default_rng(11)
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def pair(loss: Logistic | Multinomial, **changes: Any) -> tuple[NetworkObjective, ModuleObjective, Any]:
