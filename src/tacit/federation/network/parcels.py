@@ -48,7 +48,6 @@ from tacit.means import Message
 from tacit.numerics import IntArray
 
 __all__ = [
-    "WORD_BYTES",
     "ParcelForm",
     "SealedBatch",
     "Slot",
@@ -58,7 +57,7 @@ __all__ = [
     "parcel_form",
 ]
 
-WORD_BYTES: Final = 8
+_WORD_BYTES: Final = 8
 
 _VERSION: Final = 2
 _PLACE: Final = struct.Struct(">H")
@@ -141,7 +140,7 @@ class ParcelForm:
     @cached_property
     def sums_end(self) -> int:
         """Where they end."""
-        return self.sums_at + self.words * WORD_BYTES
+        return self.sums_at + self.words * _WORD_BYTES
 
     @cached_property
     def size(self) -> int:

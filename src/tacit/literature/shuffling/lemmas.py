@@ -20,13 +20,12 @@ from tacit.privacy.curves import Array
 from tacit.privacy.divergences import check_orders
 
 __all__ = [
-    "CONSTANT",
     "shuffle_bound",
     "subsampled_gaussian_bound",
     "subsampled_shuffle_bound",
 ]
 
-CONSTANT = 1536.0
+_CONSTANT = 1536.0
 """c of Lemmas A.8 and A.9."""
 _VARIANTS = ("corrected", "printed")
 
@@ -68,7 +67,7 @@ def shuffle_bound(
         least_order=float(alpha.min()),
         largest_order=float(alpha.max()),
     )
-    return np.asarray(alpha * CONSTANT * math.exp(local_epsilon) / parties)
+    return np.asarray(alpha * _CONSTANT * math.exp(local_epsilon) / parties)
 
 
 def subsampled_shuffle_bound(
@@ -119,20 +118,20 @@ def subsampled_shuffle_bound(
         _require_derived(local_epsilon, alpha, log_rate / (8 * rho))
         return np.asarray(26 * rate**2 * alpha * rho)
     pair = 2 if variant == "corrected" else 1
-    rho = CONSTANT * math.exp(local_epsilon) / messages
+    rho = _CONSTANT * math.exp(local_epsilon) / messages
     limit = log_rate / (4 * pair * rho)
     printed_only = variant == "corrected" or 6 * rho <= log_rate
     require(
         holds=local_epsilon >= 1
         and rate <= 0.1
         and pair * rho <= 0.1
-        and 16 / pair * local_epsilon * log_rate <= CONSTANT
+        and 16 / pair * local_epsilon * log_rate <= _CONSTANT
         and printed_only
         and float(alpha.min()) >= 2
         and float(alpha.max()) <= limit,
         condition=(
             f"local_epsilon >= 1, rate <= 0.1, 1536 e^local_epsilon / messages <= {0.1 / pair:g}, "
-            f"local_epsilon log(1 / rate) <= {CONSTANT * pair / 16:g} and orders from 2 to {limit:.6g}"
+            f"local_epsilon log(1 / rate) <= {_CONSTANT * pair / 16:g} and orders from 2 to {limit:.6g}"
         ),
         local_epsilon=local_epsilon,
         messages=messages,
