@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from tacit.errors import ParameterError
+from tacit.errors import ParameterError, TacitError
 from tacit.learning import FeatureMap, LinearObjective, NetworkObjective
 from tacit.learning.architecture import MODELS, Architecture
 from tacit.learning.objective import Records
@@ -141,12 +142,25 @@ def test_a_module_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         "own_networks:number": "must name a class of torch.nn.Module",
         "own_networks:Wide": "must be made without arguments",
         "own_networks:Few": "module must return 3 scores per record, got 2",
+        "own_networks.py:Net": "leave out '.py'",
         "own_networks:Short": "module does not run on records of shape",
         "builtins:dict": "must name a class of torch.nn.Module",
     }.items():
         with pytest.raises(Exception, match=message) as caught:
             task(name)
         assert type(caught.value).__module__ == "tacit.errors"
+
+
+@pytest.mark.parametrize("name", ["mlp:3,3", "cnn", "own_networks:Net"])
+def test_networks_that_need_pytorch_say_how_it_is_installed(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modules = importlib.import_module("tacit.learning.modules")
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "tacit.learning.modules.architectures", raising=False)
+    monkeypatch.delattr(modules, "architectures", raising=False)
+    with pytest.raises(TacitError, match=r"needs PyTorch; `pip install 'tacit\[torch\]'`"):
+        task(name)
 
 
 def test_images_are_square() -> None:

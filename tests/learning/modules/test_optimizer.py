@@ -200,3 +200,21 @@ def test_a_state_is_of_its_run() -> None:
 def test_what_cannot_be_stepped_is_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         private(**changes)
+
+
+def test_an_optimizer_that_wants_the_loss_is_refused_before_the_ledger_pays(tmp_path: Path) -> None:
+    Ledger.create(tmp_path / "x", limit=PrivacyBudget(9.0, 1e-3), neighbours=Neighbours()).close()
+    module = network()
+    optimizer = torch.optim.LBFGS(module.parameters())
+    with pytest.raises(ParameterError, match="optimizer must step along one gradient, and LBFGS asks"):
+        private(module=module, optimizer=optimizer, ledger=tmp_path / "x", random_state=None)
+    with Ledger.open(tmp_path / "x") as ledger:
+        assert ledger.spent().epsilon == 0
+
+
+def test_a_loader_is_not_needed() -> None:
+    module, rows = network(), torch.utils.data.TensorDataset(torch.tensor(X), torch.tensor(Y))
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.5)
+    for given in (rows, torch.utils.data.DataLoader(rows)):
+        with pytest.raises(ParameterError, match="X must be an array or a tensor of all records, got a "):
+            PrivateOptimizer(optimizer, module, Logistic(), given, Y, steps=6, budget=BUDGET, clip=0.7)

@@ -159,7 +159,10 @@ class TrainingFlags:
 
 @takes(TrainingFlags)
 def train(flags: TrainingFlags) -> None:
-    """Rank training algorithms by the bounds on their error."""
+    """Rank training algorithms by the bounds on their error.
+
+    A network's price and noise are known without bounds: `tacit train --model ... --dry-run` prints them.
+    """
     from tacit.planning import plan_training
 
     problem = flags.problem()

@@ -10,10 +10,17 @@ from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
-import torch
-from torch import nn
+from tacit.errors import ParameterError, TacitError, check_choice, install_extra
 
-from tacit.errors import ParameterError, check_choice
+try:
+    import torch
+    from torch import nn
+except ImportError as _error:
+    raise TacitError(
+        f"this network needs PyTorch; {install_extra('torch')}. 'mlp:64' of one layer and 'scattering' do "
+        "without."
+    ) from _error
+
 from tacit.learning.architecture import read_shape
 from tacit.learning.losses import Loss
 from tacit.learning.model import FeatureMap
@@ -133,7 +140,8 @@ def imported(code: str, *, seed: int) -> nn.Module:
         sys.path.insert(0, "")
         make = getattr(importlib.import_module(where), name)
     except (ImportError, AttributeError) as error:
-        raise ParameterError(f"model must name code that is there, got {code!r}: {error}.") from error
+        cure = "; leave out '.py'" if where.endswith(".py") else ""
+        raise ParameterError(f"model must name code that is there, got {code!r}: {error}{cure}.") from error
     except (Exception, SystemExit) as error:
         raise ParameterError(f"model {code!r} does not load: {_said(error)}.") from error
     finally:

@@ -68,7 +68,8 @@ def check_module(module: Any) -> None:
     for name, one in parameters:
         if nn.parameter.is_lazy(one):
             raise ParameterError(
-                f"module: the parameter {name!r} has no shape yet; run the module once before."
+                f"module: the parameter {name!r} has no shape yet; give the layer its sizes, or run "
+                "the module once before."
             )
     kinds = {one.dtype for _, one in parameters}
     if len(kinds) > 1 or not kinds <= {torch.float32, torch.float64}:

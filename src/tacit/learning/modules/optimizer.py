@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -274,7 +275,15 @@ def _numbers(name: str, values: Any) -> Array:
     """Return an array of numbers, of a tensor too."""
     if hasattr(values, "toarray"):
         raise ParameterError(f"{name} must be dense, got a {type(values).__name__}: give {name}.toarray().")
-    found = np.asarray(values.detach().cpu().numpy() if hasattr(values, "detach") else values)
+    try:
+        found = np.asarray(values.detach().cpu().numpy() if hasattr(values, "detach") else values)
+    except (TypeError, ValueError):
+        found = np.asarray(None)
+    if found.dtype.kind == "O" and not hasattr(values, "shape"):
+        raise ParameterError(
+            f"{name} must be an array or a tensor of all records, got a {type(values).__name__}: batches are "
+            "drawn afresh from all of them, so no loader is needed."
+        )
     if found.dtype.kind not in "fiub":
         raise ParameterError(f"{name} must hold numbers, got dtype {found.dtype}.")
     return found
@@ -304,4 +313,10 @@ def _of(optimizer: Any, parameters: Sequence[Any]) -> Any:
     stepped = {id(one) for group in groups for one in group["params"]}
     if not stepped <= {id(one) for one in parameters}:
         raise ParameterError("optimizer must be of parameters of the module that need a gradient.")
+    closure = inspect.signature(optimizer.step).parameters.get("closure")
+    if closure is not None and closure.default is inspect.Parameter.empty:
+        raise ParameterError(
+            f"optimizer must step along one gradient, and {type(optimizer).__name__} asks for the loss "
+            "several times a step; take SGD or Adam."
+        )
     return optimizer

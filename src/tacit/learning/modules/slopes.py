@@ -121,7 +121,8 @@ class LossSlopes:
         name, shape = type(self._loss).__name__, tuple(predictions.shape)
         if many == self.single or predictions.ndim > 2:
             wanted = "(n, classes), 2 or more" if many else "(n,) or (n, 1)"
-            raise ParameterError(f"module must return shape {wanted} for the loss {name}, got {shape}.")
+            two = "; of two classes it says one number, of the second" if name == "Logistic" else ""
+            raise ParameterError(f"module must return shape {wanted} for the loss {name}, got {shape}{two}.")
         if many and self._loss.classes not in (None, self.outputs):
             raise ParameterError(
                 f"module must return the {self._loss.classes} classes of the loss, got {self.outputs}."
