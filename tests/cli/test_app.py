@@ -249,6 +249,15 @@ def test_a_command_loads_no_more_than_it_uses(arguments: list[str], heavy: set[s
     assert done.stderr.strip() == ""
 
 
+def test_threads_that_wait_sleep_unless_a_person_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
+    assert main(["--version"]) == 0
+    assert os.environ["OMP_WAIT_POLICY"] == "ACTIVE"
+    monkeypatch.delenv("OMP_WAIT_POLICY")
+    assert main(["--version"]) == 0
+    assert os.environ["OMP_WAIT_POLICY"] == "PASSIVE"
+
+
 def test_a_reader_that_has_seen_enough_is_no_error() -> None:
     read, write = os.pipe()
     os.close(read)

@@ -153,6 +153,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code: 0, `exit_code` of the error's class in `tacit.errors`, 2 for a wrong option, 1 for a
         file that cannot be used, 130 after Ctrl-C or SIGTERM.
     """
+    # PyTorch's threads spin while they wait: beside other programs that takes a hundred times as long.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         with _warnings_as_lines():
             check_output()  # here, or a command would find it when its work is done and paid for
