@@ -10,7 +10,6 @@ from tacit.learning.algorithms.base import (
     Kinds,
     Method,
     Problem,
-    Protection,
     needs_delta,
 )
 from tacit.learning.algorithms.ce_psgm import NoisyLocalStorm
@@ -33,6 +32,7 @@ from tacit.learning.algorithms.multistage import MultiStageAcceleratedNoisyMinib
 from tacit.learning.algorithms.perturbation import ObjectivePerturbation, OutputPerturbation
 from tacit.learning.algorithms.phases import PhasedAcceleratedSGD
 from tacit.learning.algorithms.preconditioned import NoisySufficientStatistics, PreconditionedNoisyGD
+from tacit.learning.algorithms.protection import Protection
 from tacit.learning.algorithms.prox_sgd import NoisyProximalSGD
 from tacit.learning.algorithms.prox_svrg import NoisyProximalPLSVRG, NoisyProximalSVRG
 from tacit.learning.algorithms.registry import (

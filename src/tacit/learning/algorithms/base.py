@@ -18,21 +18,13 @@ from tacit.errors import (
     check_probability,
 )
 from tacit.federation import AnyStatistic, Ask, Batch, Full, Kinds, Measure, Step
+from tacit.learning.algorithms.protection import Protection
 from tacit.learning.losses import Loss, loss_name
 from tacit.learning.objective import Objective, RecordGradient
 from tacit.learning.public_objective import PublicObjective
-from tacit.means import (
-    AdditiveMean,
-    AnyNoise,
-    BinomialMean,
-    DiscreteGaussianNoise,
-    Estimator,
-    ModularSumMean,
-    MomentBound,
-    NoNoise,
-)
+from tacit.means import AdditiveMean, Estimator, MomentBound
 from tacit.numerics import Array, Regularizer, Zero, settle
-from tacit.privacy import Neighbours, TrustModel, Unit
+from tacit.privacy import TrustModel, Unit
 
 __all__ = [
     "GRADIENT",
@@ -45,7 +37,6 @@ __all__ = [
     "MakeStatistic",
     "Method",
     "Problem",
-    "Protection",
     "check_optional",
     "check_strong_convexity",
     "counted_convexity",
@@ -66,108 +57,14 @@ proximal gradient, where there is a regulariser)."""
 Convexity = Literal["strongly-convex", "convex", "prox-pl", "non-convex"]
 """Classes of objectives; `prox-pl` are those that satisfy the proximal Polyak-Lojasiewicz inequality."""
 
-MOST_NOISE_BITS = 2**31 - 1
-"""Of one row and coordinate: more noise than that is asked for only while the least is searched for."""
-
-LEAST_MULTIPLIER = 1e-9
-"""Below it, one noise bit a row is more."""
-
-_FINE, _SHARED = 50.0, 16.0
-"""Grid steps of a radius in sums of shares, over sqrt(dim) and over the root of the shares, at least."""
-
 _GUESSED_CONVEXITY = 1e-3
 """What is counted on where nobody knows any; no bound is proven then."""
-
-RECORDS = Neighbours()
-"""One record is replaced by another."""
 
 UNMIXED = (TrustModel.LOCAL, TrustModel.CENTRAL)
 """Trust models of methods whose noise has no price behind a shuffler, and none in a sum of shares."""
 
-LEAST_STEPS, LEAST_TOTAL = 3.0, 9.0
-"""Grid steps that a share of discrete Gaussian noise has, and all that count together, at least: with less,
-`DiscreteGaussianSum` has no price."""
-
 GRADIENT: Mapping[str, MakeStatistic] = MappingProxyType({"gradient": RecordGradient})
 """What gradient methods ask of a record: the gradient of its loss at "w"."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Protection:
-    """What goes on every mean of a run: who adds how much of which noise, and for whom.
-
-    Attributes:
-        trust: Who is trusted with messages.
-        neighbours: What is protected.
-        noise: Kind of noise, made from a multiplier.
-        multiplier: Standard deviation / sensitivity; 0 adds none.
-        epsilon: What the whole run may spend; infinite without privacy.
-        delta: The delta at which it may.
-        silos: Units of every silo, under shuffle and aggregate trust.
-        fewest: Honest silos behind every mean there, at least: n_min - colluding.
-    """
-
-    trust: TrustModel = TrustModel.LOCAL
-    neighbours: Neighbours = RECORDS
-    noise: Callable[[float], AnyNoise] | None = None
-    multiplier: float = 0.0
-    epsilon: float = math.inf
-    silos: tuple[int, ...] = ()
-    fewest: int = 0
-    delta: float = 0.0
-
-    def honest(self, batch: Batch) -> int:
-        """Return the least number of honest units behind a mean of such batches, under shuffle trust."""
-        return sum(sorted(batch.size_for(n) for n in self.silos)[: self.fewest])
-
-    def shuffled(self, dim: int, share: float, batch: Batch) -> BinomialMean:
-        """Return a shuffled mean whose noise is that of `noise_for`, or hardly more: it comes in whole bits.
-
-        The noise bits of all honest rows have the standard deviation sqrt(honest b) / 2 in grid steps, of
-        which a row of the ball moves a sum by 2 radii = g. Rounding to the grid adds up to sqrt(dim) steps to
-        that: a finer grid costs bits, which grow with its square, and a coarser one noise.
-        """
-        honest, coarsest = self.honest(batch), 8 / math.sqrt(dim)
-        resolution = max(8, math.ceil(math.sqrt(dim)))
-        # More noise than rows can hold is asked for only while the least is searched for.
-        most = math.sqrt(MOST_NOISE_BITS / 2 * honest) / (2 * resolution)
-        mean = BinomialMean.for_multiplier(
-            dim=dim,
-            multiplier=min(max(self.multiplier, LEAST_MULTIPLIER) / math.sqrt(share), most),
-            honest=honest,
-            fineness=max(1.0, coarsest),
-            neighbours=self.neighbours,
-        )
-        # The plan says how many parties arrive.
-        return msgspec.structs.replace(mean, n_min=None, on_violation="clip")
-
-    def summed(self, dim: int, share: float, *, acute: bool) -> ModularSumMean:
-        """Return a mean whose sum has the noise of `noise_for` if only `fewest` of all shares are counted.
-
-        The grid is so fine that rounding, sqrt(dim) steps, is below two per cent of a radius, and that little
-        noise is still many steps of every share. Every silo draws the same share, whatever its size.
-        """
-        finest = max(_FINE * math.sqrt(dim), _SHARED * math.sqrt(self.fewest))
-        steps = 2 ** math.ceil(math.log2(finest))
-        mean = ModularSumMean(
-            dim=dim,
-            noise=DiscreteGaussianNoise(1.0, steps=steps),
-            shares=self.fewest,
-            neighbours=self.neighbours,
-            on_violation="clip",
-            acute=acute,
-        )
-        wanted = self.multiplier / math.sqrt(share * self.fewest)
-        # Less noise than that is asked for only while the least is searched for.
-        least = max(LEAST_STEPS, LEAST_TOTAL / math.sqrt(self.fewest)) / (mean.moved * steps) * (1 + 1e-12)
-        noise = DiscreteGaussianNoise(max(wanted, least), steps=steps)
-        return msgspec.structs.replace(mean, noise=noise)
-
-    def noise_for(self, share: float) -> AnyNoise:
-        """Return the noise of a mean that may spend that share of the budget of its step."""
-        if self.noise is None or self.multiplier == 0:
-            return NoNoise()
-        return self.noise(self.multiplier / math.sqrt(share))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,7 +100,7 @@ class Problem:
     dim: int
     variance: float
     lipschitz: float = math.inf
-    protection: Protection = Protection()
+    protection: Protection = Protection()  # noqa: RUF009 - immutable
     asked: int = 1
     sizes: tuple[int, ...] = (1,)
     features: int = 0

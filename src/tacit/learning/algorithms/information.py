@@ -16,9 +16,9 @@ from tacit.learning.algorithms.base import (
     Convexity,
     Method,
     Problem,
-    Protection,
     needs_delta,
 )
+from tacit.learning.algorithms.protection import Protection
 from tacit.learning.algorithms.registry import ALGORITHMS, make_algorithm
 from tacit.learning.linear import LinearObjective
 from tacit.learning.losses import Logistic, Loss, Squared
