@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from tacit.privacy import curves
+from tacit.privacy import curve_sampling, curves
 from tacit.privacy.curves import Array, Curve
 from tacit.privacy.loss_grid import LossDistribution, connect_the_dots, loss_variance, reach
 
@@ -19,8 +19,8 @@ CURVES: dict[str, Curve] = {
     "approximate": curves.approximate_dp_curve(0.4, 0.02),
     "concentrated": curves.zcdp_curve(0.3),
     "two proofs": curves.minimum([curves.gaussian_curve(1.0), curves.approximate_dp_curve(0.5)]),
-    "fixed sample": curves.sampled_fixed(curves.gaussian_curve(2.0), 0.05),
-    "poisson sample": curves.sampled_poisson(curves.gaussian_curve(2.0), 0.05),
+    "fixed sample": curve_sampling.sampled_fixed(curves.gaussian_curve(2.0), 0.05),
+    "poisson sample": curve_sampling.sampled_poisson(curves.gaussian_curve(2.0), 0.05),
     "rising bound": curves.symmetric(lambda e: np.minimum(0.3, 0.1 + 0.1 * e)),
 }
 

@@ -10,7 +10,7 @@ import pytest
 from dp_accounting.pld import pld_pmf
 from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
 
-from tacit.privacy import curves, pld
+from tacit.privacy import curve_sampling, curves, pld
 from tacit.privacy.curves import Curve
 from tacit.privacy.pld import compose_curves
 from tests.privacy.reference import hockey_stick, power
@@ -129,7 +129,7 @@ def test_bounds_that_are_not_convex_do_not_grow() -> None:
     [(0.02, 0.9, 300, 1e-4), (0.3, 2.0, 40, 1e-4), (1e-3, 0.6, 300, 5e-5)],
 )
 def test_poisson_samples_agree_with_dp_accounting(rate: float, noise: float, count: int, gap: float) -> None:
-    part = curves.sampled_poisson(curves.gaussian_curve(1 / noise), rate)
+    part = curve_sampling.sampled_poisson(curves.gaussian_curve(1 / noise), rate)
     ours = compose_curves([(part, count)], accuracy=1e-6)
     for is_pessimistic in (True, False):
         theirs = from_gaussian_mechanism(
@@ -166,7 +166,7 @@ def test_round_off_allowance_covers_the_observed_noise(monkeypatch: pytest.Monke
 
 
 def test_every_loss_is_rounded_up_against_a_second_implementation() -> None:
-    curve = curves.sampled_fixed(curves.gaussian_curve(1.0), 0.05)
+    curve = curve_sampling.sampled_fixed(curves.gaussian_curve(1.0), 0.05)
     pmf = _their_dots(curve, 5e-4, 20_000).self_compose(100)
     ours = compose_curves([(curve, 100)], accuracy=1e-6)
     for epsilon in (0.1, 0.5, 1.0, 1.5):

@@ -37,7 +37,7 @@ from tacit.privacy import (
     neighbours_of,
     renyi_of,
 )
-from tacit.privacy.curves import replaced_curve
+from tacit.privacy.curve_sampling import replaced_curve
 from tests.privacy.event_examples import ADD_REMOVE, ZERO_OUT
 from tests.privacy.reference import Array, hockey_stick, optimistic_delta, poisson_law
 

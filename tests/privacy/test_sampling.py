@@ -12,7 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from tacit.privacy import Gaussian, Laplace, Repeat, Sample, Sampled, curve_of, curves, delta_of, epsilon_of
+from tacit.privacy import (
+    Gaussian,
+    Laplace,
+    Repeat,
+    Sample,
+    Sampled,
+    curve_of,
+    curve_sampling,
+    curves,
+    delta_of,
+    epsilon_of,
+)
 from tacit.privacy.curves import Curve
 from tacit.privacy.pld import compose_curves
 from tests.privacy.event_examples import ADD_REMOVE
@@ -57,7 +68,7 @@ def _neighbouring_laws(table: Array) -> list[tuple[Array, Array]]:
 @pytest.mark.parametrize("decay", [0.2, 0.8, 2.0])
 def test_fixed_samples_never_cost_more_than_priced(decay: float) -> None:
     table = _table(decay, 4)
-    priced = curves.sampled_fixed(_replace_one_curve(table), SIZE / RECORDS)
+    priced = curve_sampling.sampled_fixed(_replace_one_curve(table), SIZE / RECORDS)
     bound = priced.forward(EPSILONS)
     worst = np.zeros_like(bound)
     for p, q in _neighbouring_laws(table):
@@ -71,7 +82,7 @@ def test_two_fixed_samples_never_cost_more_than_priced(decay: float) -> None:
     # The second release may be chosen by the first: another table, with no larger curve, for odd outcomes.
     table, milder = _table(decay, 4), _table(decay / 2, 4)
     priced = compose_curves(
-        [(curves.sampled_fixed(_replace_one_curve(table), SIZE / RECORDS), 2)], accuracy=1e-9
+        [(curve_sampling.sampled_fixed(_replace_one_curve(table), SIZE / RECORDS), 2)], accuracy=1e-9
     )
     bound = priced.forward(EPSILONS)
     for (p, q), (p2, q2) in zip(_neighbouring_laws(table), _neighbouring_laws(milder), strict=True):
@@ -89,7 +100,7 @@ def test_poisson_samples_never_cost_more_than_priced(rate: float, decay: float) 
     # With the unit the sum is larger by its value; every other record and every value is tried.
     pairs = [(s + v, s) for s in range(7) for v in VALUES]
     base = curves.maximum([curves.pmf_curve(np.log(table[s]), np.log(table[t])) for s, t in pairs])
-    priced = curves.sampled_poisson(base, rate)
+    priced = curve_sampling.sampled_poisson(base, rate)
     twice = compose_curves([(priced, 2)], accuracy=1e-9)
     for rest in itertools.combinations_with_replacement(VALUES, 3):
         for value in VALUES:
@@ -105,7 +116,7 @@ def test_poisson_samples_never_cost_more_than_priced(rate: float, decay: float) 
 def test_poisson_curve_is_that_of_the_mixture(rate: float) -> None:
     p, q = np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.3, 0.5])
     mixture = rate * p + (1 - rate) * q
-    curve = curves.sampled_poisson(curves.pmf_curve(np.log(p), np.log(q)), rate)
+    curve = curve_sampling.sampled_poisson(curves.pmf_curve(np.log(p), np.log(q)), rate)
     for epsilon in (-3.0, math.log1p(-rate), -1e-4, 0.0, 1e-4, 0.05, -math.log1p(-rate), 0.5, 3.0):
         at = np.array(epsilon)
         assert float(curve.forward(at)) == pytest.approx(hockey_stick(mixture, q, epsilon), abs=1e-15)
@@ -139,7 +150,7 @@ def test_single_pair_is_not_sound_under_replace_one() -> None:
 
 def test_fixed_curve_is_its_formula_and_self_dual() -> None:
     rate, mu = 0.25, 1.4
-    curve = curves.sampled_fixed(curves.gaussian_curve(mu), rate)
+    curve = curve_sampling.sampled_fixed(curves.gaussian_curve(mu), rate)
     for epsilon in (0.0, 0.1, 0.7, 2.0, 29.9, 30.1):
         exact = rate * gaussian_delta(mu, math.log1p(math.expm1(epsilon) / rate))
         assert float(curve.delta(epsilon)) == pytest.approx(exact, rel=1e-8, abs=1e-300)
@@ -149,7 +160,7 @@ def test_fixed_curve_is_its_formula_and_self_dual() -> None:
 
 def test_fixed_curve_amplifies_approximate_dp_in_closed_form() -> None:
     epsilon, delta, rate = 1.0, 1e-6, 0.01
-    curve = curves.sampled_fixed(curves.approximate_dp_curve(epsilon, delta), rate)
+    curve = curve_sampling.sampled_fixed(curves.approximate_dp_curve(epsilon, delta), rate)
     assert float(curve.delta(0.017036863236)) == pytest.approx(rate * delta, rel=1e-3)
 
 
@@ -161,7 +172,7 @@ def test_fixed_curve_amplifies_approximate_dp_in_closed_form() -> None:
 )
 def test_sampling_laws(rate: float, mu: float, epsilon: float, poisson: bool) -> None:
     base = curves.gaussian_curve(mu)
-    sample = curves.sampled_poisson if poisson else curves.sampled_fixed
+    sample = curve_sampling.sampled_poisson if poisson else curve_sampling.sampled_fixed
     curve, at = sample(base, rate), np.array(epsilon)
     forward, backward = float(curve.forward(at)), float(curve.backward(at))
     # Never more than without sampling, never less than the trivial bound, less for a smaller sample, dual.
@@ -176,7 +187,7 @@ def test_sampling_laws(rate: float, mu: float, epsilon: float, poisson: bool) ->
 def test_no_warnings_at_any_epsilon(rate: float) -> None:
     epsilon = np.concatenate([-np.geomspace(1e9, 1e-15, 200), [0.0], np.geomspace(1e-15, 1e9, 200)])
     for base in (curves.gaussian_curve(0.01), curves.gaussian_curve(30.0), curves.laplace_curve(3.0)):
-        for sample in (curves.sampled_poisson, curves.sampled_fixed):
+        for sample in (curve_sampling.sampled_poisson, curve_sampling.sampled_fixed):
             curve = sample(base, rate)
             for profile in (curve.forward, curve.backward):
                 delta = curves.bounded(profile, epsilon)

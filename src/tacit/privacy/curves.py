@@ -2,10 +2,11 @@
 
 delta(epsilon) = H_a(M(D) || M(D')) = sup_S M(D)(S) - a M(D')(S) with a = e^epsilon, for the worst neighbours.
 A curve holds both directions, because under add-remove they differ. Every function here may return more than
-the truth, never less. Bounds compose through `tacit.privacy.pld`; this module is about one release.
+the truth, never less. Bounds compose through `tacit.privacy.pld`; this module is about one release, and
+`tacit.privacy.curve_sampling` about one on a secret sample.
 
-Source: Zhu, Dong and Wang (2022), arXiv:2106.08567, for dominating pairs, sampling and the duality
-H_a(Q||P) = 1 - a + a H_{1/a}(P||Q); docs/theory/accounting.md, section 3, for fixed-size samples.
+Source: Zhu, Dong and Wang (2022), arXiv:2106.08567, for dominating pairs and the duality
+H_a(Q||P) = 1 - a + a H_{1/a}(P||Q).
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ from scipy import special
 from tacit.errors import ParameterError, check_probability, real, shown
 
 __all__ = [
+    "LARGEST_MU",
+    "LEAST_MU",
     "Curve",
     "Profile",
-    "amplified",
     "approximate_dp_curve",
     "as_numbers",
     "bounded",
@@ -37,16 +39,13 @@ __all__ = [
     "minimum",
     "nothing_hidden",
     "pmf_curve",
-    "replaced_curve",
-    "sampled_fixed",
-    "sampled_poisson",
     "symmetric",
     "total_loss",
     "zcdp_curve",
 ]
 
-_LEAST_MU = 1e-100  # keeps (epsilon / mu)^2 finite; a smaller level is priced as this one
-_LARGEST_MU = 1e5  # epsilon would be about mu^2 / 2: not a privacy statement, and beyond the search for one
+LEAST_MU = 1e-100  # keeps (epsilon / mu)^2 finite; a smaller level is priced as this one
+LARGEST_MU = 1e5  # epsilon would be about mu^2 / 2: not a privacy statement, and beyond the search for one
 
 Array = npt.NDArray[np.float64]
 Profile = Callable[[Array], Array]
@@ -137,7 +136,7 @@ def gaussian_deltas(epsilon: Array, mu: Array | np.float64) -> Array:
         epsilon: Each >= 0.
         mu: Each > 0.
     """
-    level = np.clip(mu, _LEAST_MU, _LARGEST_MU)
+    level = np.clip(mu, LEAST_MU, LARGEST_MU)
     ratio = epsilon / level
     log_first = special.log_ndtr(level / 2 - ratio)
     log_second = epsilon + special.log_ndtr(-level / 2 - ratio)
@@ -145,7 +144,7 @@ def gaussian_deltas(epsilon: Array, mu: Array | np.float64) -> Array:
     # widened by what these logs may be off.
     off = 2.0**-50 * (1 - log_first + epsilon + np.abs(log_second - epsilon))
     delta = np.exp(log_first) * -np.expm1(np.minimum(log_second - log_first, 0.0) - off)
-    return np.asarray(np.where(mu > _LARGEST_MU, 1.0, delta))
+    return np.asarray(np.where(mu > LARGEST_MU, 1.0, delta))
 
 
 def laplace_curve(epsilon0: float) -> Curve:
@@ -232,7 +231,7 @@ def zcdp_curve(rho: float) -> Curve:
     (Canonne, Kamath and Steinke 2020, Proposition 12). The logarithm is convex in alpha, so a
     golden-section search over alpha - 1 finds it; any alpha is a proof, so stopping early is safe.
     """
-    golden, rho = (math.sqrt(5) - 1) / 2, max(rho, _LEAST_MU)
+    golden, rho = (math.sqrt(5) - 1) / 2, max(rho, LEAST_MU)
 
     def log_delta(order_minus_1: Array, epsilon: Array) -> Array:
         alpha = 1 + order_minus_1
@@ -316,101 +315,6 @@ def _loss(p: Array, q: Array) -> Array:
     """Return log p - log q, with impossible outcomes of both laws at loss 0."""
     with np.errstate(invalid="ignore"):
         return np.where(np.isneginf(p) & np.isneginf(q), 0.0, p - q)
-
-
-def sampled_fixed(curve: Curve, rate: float) -> Curve:
-    """Return the curve of a release on a uniform sample of fixed size, under replace-one.
-
-    H'(a) = q H(1 + (a - 1)/q) for a >= 1, and its dual below 1 (docs/theory/accounting.md, section 3). The
-    single pair ((1-q)Q + qP, Q) is weaker below a = 1 and unsound under composition; see
-    tests/privacy/test_sampling.py::test_single_pair_is_not_sound_under_replace_one.
-    """
-    if rate == 1:
-        return curve
-
-    def profile(epsilon: Array) -> Array:
-        return rate * curve.delta(_shifted(epsilon, rate))
-
-    return symmetric(profile, max_loss=amplified(curve.max_loss, rate), atom=amplified(curve.atom, rate))
-
-
-def sampled_poisson(curve: Curve, rate: float) -> Curve:
-    """Return the curve of a release on a Poisson sample, under add-remove or zero-out.
-
-    With the unit the law is (1-q)Q + qP, without it Q (Zhu, Dong and Wang 2022, Theorem 11); the two
-    directions differ, and each is composed on its own.
-    """
-    if rate == 1:
-        return curve
-    floor = math.log1p(-rate)
-
-    def forward(epsilon: Array) -> Array:
-        certain = epsilon <= floor  # the mixture never falls below (1 - q) Q
-        inside = rate * curve.forward(_shifted(np.where(certain, 0.0, epsilon), rate))
-        return np.where(certain, -np.expm1(np.minimum(epsilon, 0.0)), inside)
-
-    def backward(epsilon: Array) -> Array:
-        never = epsilon >= -floor
-        at = np.where(never, 0.0, epsilon)
-        left = -np.expm1(np.minimum(at + floor, -1e-16))  # 1 - a (1 - q)
-        inside = left * curve.backward(math.log(rate) + at - np.log(left))
-        return np.where(never, 0.0, inside)
-
-    return Curve(forward=forward, backward=backward, max_loss=amplified(curve.max_loss, rate))
-
-
-def replaced_curve(mu: float, rate: float) -> Curve:
-    """Return the curve of (1-q) N(0, 1) + q N(mu, 1) against (1-q) N(0, 1) + q N(-mu, 1).
-
-    The likelihood ratio rises, and reaches e^epsilon at t with
-    mu t = epsilon / 2 + asinh(sinh(epsilon / 2) / c), c = q e^{-mu^2 / 2} / (1 - q). Reflection exchanges the
-    two laws, so both directions are equal.
-
-    Source: docs/theory/accounting.md, section 3.
-    """
-    if rate == 1 or mu == 0:
-        return gaussian_curve(2 * mu)
-    if mu > _LARGEST_MU:
-        return symmetric(lambda epsilon: np.full_like(epsilon, rate))
-    mu, absent = max(mu, _LEAST_MU), math.log1p(-rate)
-    log_c = math.log(rate) - absent - mu * mu / 2
-
-    def profile(epsilon: Array) -> Array:
-        with np.errstate(divide="ignore"):
-            log_rise = epsilon + np.log(-np.expm1(-epsilon))  # log(e^epsilon - 1)
-        log_ratio = log_rise - epsilon / 2 - math.log(2) - log_c
-        angle = np.where(
-            log_ratio > 20, log_ratio + math.log(2), np.arcsinh(np.exp(np.minimum(log_ratio, 20)))
-        )
-        t = (epsilon / 2 + angle) / mu
-        log_first = math.log(rate) + special.log_ndtr(mu - t)
-        log_second = np.logaddexp(
-            absent + log_rise + special.log_ndtr(-t), math.log(rate) + epsilon + special.log_ndtr(-mu - t)
-        )
-        # As in `gaussian_deltas`: a difference in logs, widened by what these may be off.
-        with np.errstate(invalid="ignore"):
-            off = 2.0**-49 * (2 - log_first + epsilon + np.abs(log_second - epsilon))
-            gap = np.where(np.isneginf(log_first), 0.0, np.minimum(log_second - log_first, 0.0) - off)
-        delta: Array = np.exp(log_first) * -np.expm1(gap)
-        return delta
-
-    return symmetric(profile)
-
-
-def _shifted(epsilon: Array, rate: float) -> Array:
-    """Return log(1 + (e^epsilon - 1) / rate), without overflow."""
-    large = epsilon > 1
-    # Just above the point where the sum is 0, round-off must not take it below.
-    near = np.log1p(np.maximum(np.expm1(np.where(large, 0.0, epsilon)) / rate, 1e-16 - 1))
-    far = np.where(large, epsilon, 1.0)
-    return np.where(large, far - math.log(rate) + np.log1p((rate - 1) * np.exp(-far)), near)
-
-
-def amplified(epsilon: float, rate: float) -> float:
-    """Return ln(1 + q (e^epsilon - 1)): Balle, Barthe and Gaboardi (2018), arXiv:1807.01647, Theorem 8."""
-    if epsilon > 600:
-        return epsilon + math.log(rate) + math.exp(-epsilon) / rate if math.isfinite(epsilon) else math.inf
-    return math.log1p(rate * math.expm1(epsilon))
 
 
 def total_loss(levels: Iterable[float]) -> float:

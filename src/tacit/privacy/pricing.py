@@ -14,7 +14,7 @@ import scipy
 from scipy import special
 
 from tacit.errors import ParameterError, check_non_negative, check_probability
-from tacit.privacy import curves, events, renyi_sampling
+from tacit.privacy import curve_sampling, curves, events, renyi_sampling
 from tacit.privacy.curves import Array, Curve
 from tacit.privacy.divergences import check_orders, pure_dp_renyi, renyi_of_mixture
 from tacit.privacy.events import Event, neighbours_of
@@ -194,7 +194,7 @@ def pure_epsilon_of(event: Event) -> float:
         case events.Repeat(part=part, count=count):
             return multiplied(1, count) * pure_epsilon_of(part)
         case events.Sampled(part=part, rate=rate):
-            return curves.amplified(pure_epsilon_of(part), rate)
+            return curve_sampling.amplified(pure_epsilon_of(part), rate)
         case events.Replaced() | events.Aligned():
             return math.inf if event.mu > 0 else 0.0
         case events.Parallel(parts=parts) | events.ByChance(parts=parts):
@@ -380,11 +380,10 @@ def _part_curve(part: Event, *, accuracy: float) -> Curve:
     match part:
         case events.Sampled(part=inner, rate=rate, how=how):
             base = _curve_of(inner, accuracy=accuracy)
-            return (curves.sampled_fixed if how is events.Sample.FIXED else curves.sampled_poisson)(
-                base, rate
-            )
+            fixed = how is events.Sample.FIXED
+            return (curve_sampling.sampled_fixed if fixed else curve_sampling.sampled_poisson)(base, rate)
         case events.Replaced(rate=rate):
-            return curves.replaced_curve(part.mu, rate)
+            return curve_sampling.replaced_curve(part.mu, rate)
         case events.Parallel(parts=inner_parts):
             return curves.maximum([_curve_of(p, accuracy=accuracy) for p in dict.fromkeys(inner_parts)])
         case events.ByChance(parts=inner_parts, weights=weights):

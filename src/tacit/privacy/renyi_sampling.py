@@ -22,7 +22,8 @@ import numpy.typing as npt
 from scipy import special
 
 from tacit.errors import ParameterError, check_positive, check_probability
-from tacit.privacy.curves import Array, amplified
+from tacit.privacy.curve_sampling import amplified
+from tacit.privacy.curves import Array
 from tacit.privacy.divergences import check_orders, concentrated_renyi, pure_dp_renyi
 from tacit.privacy.neighbours import Relation
 

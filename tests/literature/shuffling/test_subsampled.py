@@ -21,7 +21,7 @@ from tacit.literature.shuffling.rounds import (
 )
 from tacit.literature.shuffling.subsampled import subsampled_renyi
 from tacit.literature.shuffling.upper import shuffle_renyi
-from tacit.privacy.curves import amplified
+from tacit.privacy.curve_sampling import amplified
 from tacit.privacy.divergences import pure_dp_renyi
 from tacit.privacy.renyi import renyi_to_epsilon
 

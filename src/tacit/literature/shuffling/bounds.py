@@ -22,7 +22,8 @@ from tacit.literature.shuffling import baselines, lemmas, lower
 from tacit.literature.shuffling.closed_forms import chernoff_renyi, simplified_renyi, subgaussian_renyi
 from tacit.literature.shuffling.subsampled import subsampled_renyi
 from tacit.literature.shuffling.upper import reduction_renyi
-from tacit.privacy.curves import Array, amplified
+from tacit.privacy.curve_sampling import amplified
+from tacit.privacy.curves import Array
 from tacit.privacy.neighbours import Relation
 from tacit.privacy.renyi import ORDERS, renyi_to_epsilon
 from tacit.privacy.renyi_sampling import fixed_size_renyi

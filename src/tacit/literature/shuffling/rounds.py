@@ -20,7 +20,8 @@ from tacit.literature.composition import optimal_composition, strong_composition
 from tacit.literature.shuffling.baselines import clones_epsilon
 from tacit.literature.shuffling.subsampled import check_sample, subsampled_renyi
 from tacit.privacy import Repeat, Shuffled, epsilon_of, renyi_to_epsilon
-from tacit.privacy.curves import Array, amplified
+from tacit.privacy.curve_sampling import amplified
+from tacit.privacy.curves import Array
 from tacit.privacy.divergences import pure_dp_renyi, renyi_of_mixture
 from tacit.privacy.shuffling import drawn_round
 from tacit.privacy.shuffling.binomial import binomial_log_pmf

@@ -15,7 +15,8 @@ import numpy.typing as npt
 from tacit.errors import check_choice, check_count, check_probability
 from tacit.literature.shuffling.closed_forms import at_whole_orders, log_amplitude, log_moment_sum
 from tacit.literature.shuffling.upper import METHODS, log_power_excess
-from tacit.privacy.curves import Array, amplified
+from tacit.privacy.curve_sampling import amplified
+from tacit.privacy.curves import Array
 from tacit.privacy.divergences import pure_dp_renyi
 from tacit.privacy.shuffling.moments import ROUND_UP, renyi_of_moments
 from tacit.privacy.shuffling.renyi import check_shuffle
