@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from tacit.errors import DataError, ParameterError, PrivacyWarning, UnknownNameError
@@ -16,8 +15,8 @@ from tacit.learning import (
     FederatedLogisticRegression,
     NoisyMinibatchSGD,
 )
-from tacit.learning.fitting import Request, _split, with_notes
-from tacit.learning.task import LinearTask, label_codes
+from tacit.learning.fitting import Request, with_notes
+from tacit.learning.task import LinearTask
 from tacit.means import AdditiveMean
 from tacit.privacy import Gaussian, PrivacyBudget, guarantee
 
@@ -133,14 +132,6 @@ def test_an_algorithm_of_ones_own_is_used_as_it_is() -> None:
     assert trained.rounds == 3
 
 
-def test_ids_of_persons_are_read_alike_from_lists_and_from_arrays_of_text() -> None:
-    ids = ["a", "a ", "Ren\u00e9", "Rene\u0301", "", " "]
-    rows = np.ones((len(ids), 2))
-    for given in (ids, np.array(ids), np.array(ids, dtype=object), pd.Series(ids, dtype="string")):
-        (grouped,) = _split(rows, np.zeros(len(ids)), silos=None, persons=given)[1]
-        assert len(grouped) == 3
-
-
 def test_silos_and_persons_are_one_per_record() -> None:
     for silos, persons, name in (
         ([0, 1], None, "silos"),
@@ -161,18 +152,6 @@ def test_persons_in_several_silos_are_an_assumption() -> None:
     assert [g.observer for g in two[0].guarantees] == [
         f"everybody outside silo '{name}', the server included," for name in "ab"
     ]
-
-
-def test_one_odd_label_or_id_changes_none_of_the_others() -> None:
-    """In an array of floats, ten 19-digit ids and one 1.5 would be two persons."""
-    ids: list[object] = [10**18 + k for k in range(10)]
-    rows, y = np.full((11, 2), 0.1), np.zeros(11)
-    for odd in (1.5, "x", None):
-        np.testing.assert_array_equal(label_codes(np.array([0, 1]), [1, 0, odd]), [1, 0, np.nan])
-        (grouped,) = _split(rows, y, silos=None, persons=[*ids, odd])[1]
-        assert len(grouped) == 11
-        names, _ = _split(rows, y, silos=[*ids, odd], persons=None)
-        assert set(map(str, ids)) < set(names)
 
 
 @pytest.mark.parametrize("odd", [0, 7, "other", 0.5])

@@ -29,7 +29,8 @@ from tacit.fairness.public_start import default_step, plain_fit
 from tacit.fairness.scores import LinearScores
 from tacit.fairness.standard import Standard
 from tacit.learning.defaults import AUTO
-from tacit.learning.fitting import Request, silo_codes, with_notes
+from tacit.learning.fitting import Request, with_notes
+from tacit.learning.silo_units import silo_codes
 from tacit.learning.spending import fits_of_this_process
 from tacit.learning.task import array_of, label_codes, labels
 from tacit.ledger import Accounts, new_run, run_about

@@ -25,10 +25,10 @@ from tacit.federation import Batch, Disjoint, Fixed, Poisson
 from tacit.federation.batches import read_batch
 from tacit.jobs.fair_settings import FairSettings
 from tacit.learning.algorithms import ALGORITHMS, Algorithm, Method, make_algorithm, needs_delta
+from tacit.learning.algorithms.named import check_noise_kind
 from tacit.learning.architecture import Architecture
 from tacit.learning.clipping import read_clip
 from tacit.learning.defaults import AUTO
-from tacit.learning.fitting import check_noise_kind
 from tacit.learning.images import image_shape
 from tacit.learning.loss_choice import CLASS_LOSSES, NUMBER_LOSSES, LossChoice
 from tacit.learning.raw_features import check_raw_loss, read_moment, within_ball

@@ -15,7 +15,7 @@ from tacit.errors import DataError, ParameterError, check_choice, printable
 from tacit.jobs.config import SPLITS, JobConfig
 from tacit.jobs.facts import PublicFacts, read_sample
 from tacit.jobs.held_out import HeldOut
-from tacit.learning.fitting import protected
+from tacit.learning.algorithms.named import protected
 from tacit.learning.public import PublicSample
 from tacit.ledger import accounts_beside
 from tacit.numerics import Array, IntArray

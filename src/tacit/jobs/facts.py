@@ -14,7 +14,7 @@ from tacit.data.descriptions import described_in_full
 from tacit.data.encoding import feature_names, feature_sources, read_numbers
 from tacit.errors import DataError, ParameterError, printable, shown
 from tacit.jobs.config import JobConfig
-from tacit.learning.fitting import protected
+from tacit.learning.algorithms.named import protected
 from tacit.learning.public import PublicSample
 from tacit.numerics import Array
 from tacit.privacy import Unit

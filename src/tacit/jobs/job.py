@@ -19,7 +19,7 @@ from tacit.jobs.results import JobResult, PlannedRun, TrustResult, result_of
 from tacit.jobs.scores import SweepPoint, headline
 from tacit.jobs.terms import JobTerms
 from tacit.learning.algorithms import Method, algorithm_name
-from tacit.learning.fitting import shows_only_the_end
+from tacit.learning.algorithms.named import shows_only_the_end
 from tacit.learning.loss_choice import LossChoice
 from tacit.learning.objective import Grouped, Records
 from tacit.learning.prediction import planned_bits

@@ -22,8 +22,9 @@ from tacit.jobs.config import JobConfig
 from tacit.jobs.facts import PublicFacts
 from tacit.jobs.number_scores import FARTHEST
 from tacit.jobs.scores import HeldOut, Scores, score_model
+from tacit.learning.algorithms.named import shows_only_the_end
 from tacit.learning.defaults import AUTO
-from tacit.learning.fitting import Request, shows_only_the_end
+from tacit.learning.fitting import Request
 from tacit.learning.loss_choice import LossChoice
 from tacit.learning.model import FittedModel
 from tacit.learning.neural_task import NeuralTask

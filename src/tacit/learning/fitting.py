@@ -9,36 +9,29 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import msgspec
-import numpy as np
-import pandas as pd
 from sklearn.utils import check_random_state
 
-from tacit.data.cells import texts
-from tacit.data.tables import person_ids
-from tacit.errors import (
-    DataError,
-    ParameterError,
-    check_choice,
-    check_count,
-)
+from tacit.errors import ParameterError, check_choice, check_count
 from tacit.federation import Participation, Weights
 from tacit.learning.algorithms import ALGORITHMS, Algorithm, Method, ObjectivePerturbation, make_algorithm
+from tacit.learning.algorithms.named import check_noise_kind, protected, shows_only_the_end
 from tacit.learning.choosing import choose_algorithm, choose_for_any_clip
 from tacit.learning.clipping import AutoClip, read_clip
 from tacit.learning.defaults import AUTO, Choice, clip_share, noises_of
 from tacit.learning.linear import LinearObjective
-from tacit.learning.objective import Grouped, Objective, Records
+from tacit.learning.objective import Grouped, Objective
 from tacit.learning.public_objective import PublicObjective
 from tacit.learning.quorum import honest_silos
 from tacit.learning.raw_features import RawFeatures, within_ball
 from tacit.learning.regularization import Regularization
 from tacit.learning.settings import ALONE, NAMED, Sampling, Settings
+from tacit.learning.silo_units import silo_units
 from tacit.learning.spending import fits_of_this_process
-from tacit.learning.task import Task, array_of, warned_clause
+from tacit.learning.task import Task, warned_clause
 from tacit.learning.training import Trained, silos_for, train
 from tacit.ledger import Accounts, new_run, place_of
 from tacit.means import LARGEST_RADIUS, SMALLEST_RADIUS, MomentBound, balanced_clip
-from tacit.numerics import Array, IntArray
+from tacit.numerics import Array
 from tacit.privacy import (
     Gaussian,
     Guarantee,
@@ -55,11 +48,7 @@ from tacit.privacy.weak import warn_of_weak
 __all__ = [
     "Request",
     "Trust",
-    "check_noise_kind",
     "clipping_bound",
-    "protected",
-    "shows_only_the_end",
-    "silo_codes",
     "stated_clip",
     "with_notes",
 ]
@@ -179,7 +168,7 @@ class Request:
         """
         self.check_noise()
         place = self.place(ledger)
-        names, units = _split(task.features(X), y, silos=silos, persons=persons)
+        names, units = silo_units(task.features(X), y, silos=silos, persons=persons)
         unit = protected(self.algorithm, persons=persons is not None)
         if unit is Unit.PARTY:
             units = [one if isinstance(one, Grouped) else Grouped.whole(one) for one in units]
@@ -353,58 +342,6 @@ def _shorter(algorithm: Algorithm, public: PublicObjective | None) -> float:
     return math.inf if said is None else max(said, SMALLEST_RADIUS)
 
 
-def shows_only_the_end(algorithm: str | Algorithm) -> bool:
-    """Return whether an algorithm, or the one of a name, hides all but the points where silos end."""
-    kind = ALGORITHMS.get(algorithm) if isinstance(algorithm, str) else algorithm
-    return getattr(kind, "hidden", False) is True
-
-
-def _noise_of_its_own(algorithm: str | Algorithm) -> str:
-    """Return what the noise of an algorithm is where no other can be named, as a clause; else nothing."""
-    kind = ALGORITHMS.get(algorithm) if isinstance(algorithm, str) else algorithm
-    return str(getattr(kind, "own_noise", ""))
-
-
-def check_noise_kind(noise: str, trust: str, algorithm: str | Algorithm = AUTO) -> None:
-    """Refuse to name a noise where there is but one kind: that it is ignored would not be seen."""
-    if noise == "discrete-gaussian" and shows_only_the_end(algorithm):
-        raise ParameterError(
-            "noise must be 'auto' or 'gaussian' for an algorithm with hidden iterates, whose steps are real "
-            f"numbers, got {noise!r}."
-        )
-    if noise == "discrete-gaussian" and (own := _noise_of_its_own(algorithm)):
-        raise ParameterError(f"noise must be 'auto' or 'gaussian' for this algorithm, got {noise!r}: {own}.")
-    if trust == "aggregate" and noise not in ("auto", "discrete-gaussian"):
-        raise ParameterError(
-            "noise must be 'auto' or 'discrete-gaussian' under aggregate trust, where messages are whole "
-            f"numbers, got {noise!r}."
-        )
-    if trust == "shuffle" and noise != "auto":
-        raise ParameterError(
-            f"noise must be 'auto' under shuffle trust, where it is exact and in whole bits, got {noise!r}."
-        )
-
-
-def protected(algorithm: str | Algorithm, *, persons: bool) -> Unit:
-    """Return what a run of an algorithm, or of the one of a name, protects.
-
-    Args:
-        algorithm: With a unit of its own, or without.
-        persons: Whether it is known whose each record is.
-
-    Raises:
-        ParameterError: Persons are named to an algorithm that protects whole parties, and so all of them.
-    """
-    kind = ALGORITHMS.get(algorithm) if isinstance(algorithm, str) else algorithm
-    own = getattr(kind, "unit", None)
-    if own is not None and persons:
-        raise ParameterError(
-            f"persons must not be named to an algorithm that protects whole {own.plural}: with a party, "
-            "everybody in it is protected."
-        )
-    return own or (Unit.PERSON if persons else Unit.RECORD)
-
-
 def _lacking(algorithm: object) -> str:
     """Return the members of an `Algorithm` that are not there."""
     return ", ".join(m for m in vars(Algorithm) if not m.startswith("_") and not hasattr(algorithm, m))
@@ -457,43 +394,3 @@ def stated_clip(settings: Settings, sizes: Sequence[int]) -> float:
 def with_notes(guarantees: list[Guarantee], notes: list[str]) -> list[Guarantee]:
     """Return guarantees that say what was done outside of them."""
     return [msgspec.structs.replace(g, assumptions=(*g.assumptions, *notes)) for g in guarantees]
-
-
-def _split(rows: Array, y: Array, *, silos: Any, persons: Any) -> tuple[list[str], list[Records | Grouped]]:
-    """Return the names of the silos and the units of each."""
-    n = len(rows)
-    names, codes = silo_codes(silos, n)
-    whose = None if persons is None else array_of(persons)
-    _check_ids("persons", whose, n)
-    if whose is not None and whose.dtype.kind in "OSTU":  # as of a table: a blank makes nobody another person
-        whose = person_ids(pd.Series(whose))
-    units: list[Records | Grouped] = []
-    for k in range(len(names)):
-        held = codes == k
-        records = Records.of(rows[held], y[held])
-        units.append(records if whose is None else Grouped.of(records, whose[held]))
-    return names, units
-
-
-def silo_codes(silos: Any, n: int) -> tuple[list[str], IntArray]:
-    """Return the names of silos, and which of them holds each of n records, shape (n,).
-
-    Args:
-        silos: Silo of each record, shape (n,); None: all of them are in one silo.
-        n: Number of records.
-
-    Raises:
-        DataError: Another shape.
-    """
-    where = np.zeros(n, dtype=np.int64) if silos is None else array_of(silos)
-    _check_ids("silos", where, n)
-    # Each id by itself: of 19-digit numbers and one 1.5, an array of floats would make one id.
-    where = texts(pd.Series(where)) if where.dtype == object else where
-    names, codes = np.unique(where, return_inverse=True)
-    return [str(name) for name in names], codes
-
-
-def _check_ids(name: str, given: Array | None, n: int) -> None:
-    """Refuse ids that are not one for each record."""
-    if given is not None and given.shape != (n,):
-        raise DataError(f"{name} must have one entry per record ({n}), got shape {given.shape}.")

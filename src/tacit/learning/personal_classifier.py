@@ -14,8 +14,8 @@ from tacit.errors import ParameterError, check_count, printable, shown
 from tacit.learning.algorithms import ALGORITHMS, Algorithm
 from tacit.learning.architecture import Architecture
 from tacit.learning.federated import FederatedClassifier, TaskOf
-from tacit.learning.fitting import silo_codes
 from tacit.learning.model import FittedModel
+from tacit.learning.silo_units import silo_codes
 from tacit.learning.task import Task, bounded_features
 from tacit.learning.training import Trained
 from tacit.numerics import Array

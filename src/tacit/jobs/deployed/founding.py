@@ -27,7 +27,7 @@ from tacit.jobs.deployed.configs import CONFIG_VERSION
 from tacit.jobs.deployed.federation_job import FederationJob, read_job
 from tacit.jobs.deployed.founding_words import readme
 from tacit.jobs.deployed.joining import OPENING, SIGNING, TLS_KEY, make_keys, new_folder
-from tacit.learning.fitting import protected
+from tacit.learning.algorithms.named import protected
 from tacit.learning.preparation import Prepared
 from tacit.privacy import TrustModel, Unit, guarantee
 
