@@ -6,11 +6,20 @@ import json
 import re
 from typing import Any
 
+import msgspec
+import numpy as np
 import pytest
 
 from tacit.cli import main
+from tacit.cli.forms import OUTPUTS
 from tacit.learning import ALGORITHMS
+from tacit.privacy import Gaussian, PrivacyBudget, calibrate
 
+MODEL = [
+    *["plan", "train", "--silos", "25", "--records", "320"],
+    *["--features", "64", "--classes", "10", "--epsilon", "3", "--delta", "1e-5"],
+]
+ISSUE = ("ce-psgm", "mb-psgm", "diff2", "cldp-sgd", "adaped")
 FACTS = ["plan", "train", "--silos", "25", "--records", "347", "--dim", "50"]
 PRIVATE = [*FACTS, "--epsilon", "1", "--delta", "1e-6"]
 
@@ -132,3 +141,92 @@ def test_where_only_sums_are_seen_bounds_are_nearly_those_of_a_trusted_server(
     assert "colluding must be at most n_min - 2" in " ".join(capsys.readouterr().out.split())
     assert main([*PRIVATE, "--trust", "local", "--recover"]) == 2
     assert "recover is for trust 'aggregate', got 'local'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("trust", ["local", "shuffle"])
+def test_a_network_has_prices_and_no_bounds(
+    trust: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = {name: ALGORITHMS[name] for name in (*ISSUE, "minibatch", "accelerated")}
+    monkeypatch.setattr("tacit.planning.train.ALGORITHMS", asked)
+    found = answer([*MODEL, "--model", "mlp:8", "--trust", trust], capsys)
+    msgspec.convert(found, OUTPUTS["plan train"])
+    assert found["problem"]["dim"] == 65 * 8 + 9 * 10 - 8 + 8  # with a constant feature in both layers
+    assert found["problem"]["convexity"] == "non-convex"
+    assert found["problem"]["lipschitz"] is found["problem"]["smoothness"] is None
+    lines = {one["name"]: one for one in found["algorithms"]}
+    assert sorted(lines) == sorted(asked)
+    assert not any(one["valid"] for one in lines.values())
+    assert not lines["accelerated"]["runs"]
+    assert all(lines[name]["runs"] for name in ISSUE)
+    running = [one for one in found["algorithms"] if one["runs"]]
+    assert found["algorithms"][: len(running)] == running
+    errors = [one["gradient_error"] / one["rounds"] ** 0.5 for one in running]
+    assert errors == sorted(errors)
+    assert found["auto"]["name"] == "minibatch"
+    assert lines["minibatch"]["algorithm"]["step_size"] > 0  # as training takes it
+    assert {one["rounds"] for one in running} == {lines["minibatch"]["rounds"]}
+    assert lines["ce-psgm"]["caveat"].startswith("give it ")
+    assert lines["ce-psgm"]["algorithm"]["smoothness"] is None
+
+
+def test_the_noise_of_a_network_is_that_of_training(capsys: pytest.CaptureFixture[str]) -> None:
+    job = "train --data digits-odd-even --silos pairs --model mlp:8 --trust local --epsilon 3 --delta 1e-5"
+    (run,) = answer([*job.split(), "--seed", "1", "--dry-run"], capsys)["runs"]
+    facts = "plan train --silos 25 --records 57 --features 64 --epsilon 3 --delta 1e-5 --model mlp:8"
+    lines = {
+        one["name"]: one
+        for one in answer([*facts.split(), "--rounds", str(run["rounds"])], capsys)["algorithms"]
+    }
+    planned = lines["minibatch"]
+    assert planned["noise_multiplier"] == pytest.approx(run["noise_multiplier"], rel=1e-6)
+    assert planned["bits_per_silo"] == run["bits_per_silo"]
+    assert planned["gradient_error"] == pytest.approx(run["gradient_error"], rel=0.02)  # of 56 to 58 records
+    assert run["error_bound"] is None  # no bound holds for a network
+    one = calibrate(Gaussian, PrivacyBudget(3.0, 1e-5))
+    assert planned["noise_multiplier"] == pytest.approx(one * np.sqrt(run["rounds"]), rel=1e-6)
+
+
+@pytest.mark.usefixtures("few")
+def test_a_linear_model_by_name_has_its_constants(capsys: pytest.CaptureFixture[str]) -> None:
+    found = answer([*MODEL, "--model", "linear"], capsys)
+    assert found["problem"]["dim"] == 65 * 10
+    assert found["problem"]["lipschitz"] == pytest.approx(2**0.5)
+    assert found["problem"]["diameter"] == 150
+    assert found["problem"]["convexity"] == "convex"
+    assert found["algorithms"][0]["valid"]
+    assert found["auto"]["name"] == "whitened"
+
+
+def test_a_network_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*MODEL, "--model", "mlp:8"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "25 silos of 320 records; mlp:8, 610 parameters" in said
+    assert re.search(r"adaped +party", said)
+    assert re.search(r"ce-psgm +record [^-]* smoothness", said)
+    assert "no bound on the error of a network is known" in said
+    assert "auto takes minibatch" in said
+    assert "not usable: dss-sgd: trust must be shuffle" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (MODEL, "dim must be given"),
+        ([*PRIVATE, "--model", "mlp:8"], "dim must be left out with a model"),
+        ([*PRIVATE, "--classes", "3"], "classes needs a model, got 3 without"),
+        ([*MODEL[:6], "--epsilon", "1", "--model", "mlp:8"], "features must be given"),
+        ([*MODEL, "--model", "mlp:8", "--smoothness", "1"], "smoothness must be left out with a model"),
+        ([*MODEL, "--model", "mlp:8", "--moment", "2:1"], "moment must be left out with a model"),
+        (
+            [*MODEL, "--model", "mlp:8", "--convexity", "convex"],
+            "convexity must be 'non-convex' for a network",
+        ),
+        ([*MODEL, "--model", "mlp:8", "--one-pass"], "one_pass must be left out for a network"),
+        ([*MODEL, "--model", "mlp"], "model must look like one of linear, scattering"),
+        ([*MODEL[:6], "--features", "50", "--epsilon", "1", "--model", "scattering"], "50"),
+    ],
+)
+def test_bad_models(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
+    assert message in " ".join(capsys.readouterr().err.split())

@@ -131,7 +131,7 @@ _LEDGER: Final[dict[str, Any]] = {
 
 _PREDICTED: Final = _form(
     "PredictedRun", name=str, predicted_excess_risk=_Number, predicted_squared_gradient=_Number, valid=bool,
-    reason=str, bits_per_silo=_Number, rounds=int | None, noise_multiplier=_Number,
+    reason=str, bits_per_silo=_Number, rounds=int | None, noise_multiplier=_Number, gradient_error=_Number,
     about=Literal["population", "records"], runs=bool, caveat=str, algorithm=dict[str, Any],
 )  # fmt: skip
 
@@ -278,12 +278,14 @@ OUTPUTS: Final[dict[str, Any]] = {
     ),
     "plan train": _output(
         "PlannedTraining", problem=_form(
-            "TrainingFacts", silos=int, records=int, dim=int, trust=str, epsilon=_Number, delta=_Number,
-            lipschitz=float, smoothness=_Number, diameter=float, convexity=str, strong_convexity=float,
+            "TrainingFacts", silos=int, records=int, dim=int, model=str | None, features=int | None,
+            classes=int | None, trust=str, epsilon=_Number, delta=_Number, lipschitz=_Number,
+            smoothness=_Number, diameter=float, convexity=str, strong_convexity=float,
             rounds=int | None, one_pass=bool, max_bits=_Number, n_min=int | None, colluding=int,
             recover=bool, l1=float, l2=float,
         ),
-        excess_of_start=_Number, algorithms=_list(_PREDICTED),
+        excess_of_start=_Number, auto=_form("ChosenAlgorithm", name=str, reason=str) | None,
+        algorithms=_list(_PREDICTED),
         orders=list[dict[str, Any]], lower_bounds_miss=_Names,
         one_record_each=_list(_form(
             "ScoMethod", name=str, bound=_Number, batch=int, rounds=int, smoothness=float, bits=float,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,7 @@ from tacit.jobs.scores import SweepPoint, headline
 from tacit.jobs.terms import JobTerms
 from tacit.learning.algorithms import Method, algorithm_name
 from tacit.learning.algorithms.named import shows_only_the_end
+from tacit.learning.linear import is_network
 from tacit.learning.loss_choice import LossChoice
 from tacit.learning.objective import Grouped, Records
 from tacit.learning.prediction import planned_bits
@@ -135,7 +137,10 @@ class Job:
             gradient_error=None
             if shows_only_the_end(algorithm)
             else prepared.problem.noise_std / prepared.clip,
-            error_bound=algorithm.error_bound(prepared.problem, prepared.rounds),
+            # Of a network's smoothness, on which bounds rest, nothing is known.
+            error_bound=math.inf
+            if is_network(settings.objective)
+            else algorithm.error_bound(prepared.problem, prepared.rounds),
             bits_per_silo=None if self.hides_sizes else planned_bits(prepared.plan, max(self.data.sizes)),
             bounded=algorithm.bounds if isinstance(algorithm, Method) else "excess",
             guarantees=self.terms.with_clauses(guarantees, trained_with=settings.trained_with),

@@ -11,9 +11,8 @@ from tacit.errors import ParameterError
 from tacit.learning.algorithms import ALGORITHMS, ObjectivePerturbation, make_algorithm
 from tacit.learning.defaults import Choice, choose, choose_for_network, clip_share
 from tacit.learning.kinks import Absolute, Quantile
-from tacit.learning.linear import LinearObjective
+from tacit.learning.linear import LinearObjective, is_network
 from tacit.learning.losses import Huber, Logistic, PoissonLoss, Squared, loss_name
-from tacit.learning.objective import NeuralObjective
 from tacit.learning.prediction import Prediction, predict
 from tacit.learning.quorum import honest_silos
 from tacit.learning.settings import Settings
@@ -49,7 +48,7 @@ def choose_algorithm(
     """
     objective = settings.objective
     honest = honest_silos(settings, len(sizes))  # else every algorithm is refused, and none says why
-    if isinstance(objective, NeuralObjective) and not isinstance(objective, LinearObjective):
+    if is_network(objective):
         return choose_for_network(
             objective,
             trust=settings.trust,
@@ -94,7 +93,7 @@ def choose_for_any_clip(settings: Settings, *, rounds: int | None = None) -> Cho
         ParameterError: Nothing is known of the smoothness of a model that is not linear.
     """
     objective = settings.objective
-    if isinstance(objective, NeuralObjective) and not isinstance(objective, LinearObjective):
+    if is_network(objective):
         raise ParameterError(
             "clip must be a number or None for a network whose algorithm is chosen by a rule, got 'auto': "
             "its steps are made for one clip; name the algorithm with its step_size."

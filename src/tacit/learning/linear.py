@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from tacit.errors import ParameterError, check_count, check_positive
 from tacit.learning.losses import Loss, Multinomial
-from tacit.learning.objective import RecordGradient, Records, clip_slopes
+from tacit.learning.objective import NeuralObjective, Objective, RecordGradient, Records, clip_slopes
 from tacit.numerics import Array, row_products, weighted_sum
 
-__all__ = ["ConvexGradient", "LinearObjective"]
+__all__ = ["ConvexGradient", "LinearObjective", "is_network"]
 
 _LARGEST = 1e100
 """Bound on labels and on norms of features where products of both with points must not overflow."""
@@ -196,3 +196,8 @@ class ConvexGradient:
         """Return one gradient per record, shape (n, size)."""
         held = self.objective.borne_out(units)
         return np.where(held.norms[:, None] > 0, RecordGradient(self.objective)(held, at), 0.0)
+
+
+def is_network(objective: Objective) -> TypeGuard[NeuralObjective]:
+    """Return whether an objective is that of a network: not convex, and nobody knows how smooth."""
+    return isinstance(objective, NeuralObjective) and not isinstance(objective, LinearObjective)

@@ -19,7 +19,7 @@ from tacit.learning.settings import Settings
 from tacit.learning.tuning import accelerated_batch, plain_batch
 from tacit.privacy import Gaussian, TrustModel, calibrate
 
-__all__ = ["CONVEXITIES", "Prediction", "planned_bits", "predict"]
+__all__ = ["CONVEXITIES", "Prediction", "planned_bits", "predict", "run_price"]
 
 CONVEXITIES: tuple[Convexity, ...] = get_args(Convexity)
 
@@ -53,6 +53,8 @@ class Prediction:
         runs: Whether it can be trained with.
         reason: Why there is no prediction; empty where there is one.
         caveat: What the bound leaves out; empty where it leaves out nothing.
+        gradient_error: Root of the mean squared error of a round's mean gradient, by noise and sampling, in
+            clipping bounds; None where it cannot run, and where only the end of a run is seen.
     """
 
     name: str
@@ -66,6 +68,7 @@ class Prediction:
     runs: bool = False
     reason: str = ""
     caveat: str = ""
+    gradient_error: float | None = None
 
     @property
     def valid(self) -> bool:
@@ -115,16 +118,10 @@ def predict(
             best = best if best.runs else replace(best, reason=str(error))
             continue
         algorithm, prepared = tried
-        found = Prediction(
-            name=name,
-            algorithm=algorithm,
+        found = replace(
+            _ran(best, algorithm, prepared, max(sizes)),
             bound=algorithm.error_bound(prepared.problem, prepared.rounds),
-            bounded=bounded,
-            population=_is_one_pass(prepared.plan),
-            rounds=prepared.rounds,
-            noise_multiplier=prepared.noise_multiplier,
-            bits_per_silo=planned_bits(prepared.plan, max(sizes)),
-            runs=True,
+            reason="",
             caveat=caveat,
         )
         best = found if not best.runs or found.bound < best.bound else best
@@ -134,6 +131,43 @@ def predict(
         why = algorithm.unbounded if isinstance(algorithm, Method) else Method.unbounded
         return replace(best, reason=f"it can run, but {why}.")
     return _as_excess(best, convexity, mu)
+
+
+def run_price(
+    settings: Settings, sizes: Sequence[int], *, reason: str, max_bits: float = math.inf
+) -> Prediction:
+    """Return what a run costs, the error of which nothing bounds.
+
+    Args:
+        settings: Of the run.
+        sizes: Public number of units of each silo.
+        reason: Why nothing does.
+        max_bits: Most bits that a silo may send in the whole run.
+    """
+    algorithm = settings.algorithm
+    bounded: Bounded = algorithm.bounds if isinstance(algorithm, Method) else "excess"
+    none = Prediction(
+        name=algorithm_name(algorithm), algorithm=algorithm, bound=math.inf, bounded=bounded, reason=reason
+    )
+    try:
+        return _ran(none, *_prepared(settings, sizes, max_bits), max(sizes))
+    except TacitError as error:
+        return replace(none, reason=str(error))
+
+
+def _ran(known: Prediction, algorithm: Algorithm, prepared: Prepared, size: int) -> Prediction:
+    """Return what is known of an algorithm with the facts of a prepared run; `size` is that of a silo."""
+    hidden = getattr(algorithm, "hidden", False)
+    return replace(
+        known,
+        algorithm=algorithm,
+        population=_is_one_pass(prepared.plan),
+        rounds=prepared.rounds,
+        noise_multiplier=prepared.noise_multiplier,
+        bits_per_silo=planned_bits(prepared.plan, size),
+        gradient_error=None if hidden else prepared.problem.noise_std / prepared.clip,
+        runs=True,
+    )
 
 
 def planned_bits(plan: Plan, size: int) -> float:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
+
+import msgspec
 
 from tacit.errors import (
     ParameterError,
@@ -16,20 +19,29 @@ from tacit.errors import (
     check_positive,
 )
 from tacit.learning import ALGORITHMS, LinearObjective, Logistic, Objective, Settings, make_algorithm
-from tacit.learning.algorithms import Convexity
+from tacit.learning.algorithms import Algorithm, Convexity, Method, algorithm_name
+from tacit.learning.algorithms.named import protected
+from tacit.learning.choosing import choose_algorithm
+from tacit.learning.defaults import Choice, clip_share
 from tacit.learning.distance import DistanceObjective
-from tacit.learning.fitting import stated_clip
-from tacit.learning.prediction import CONVEXITIES, Prediction, predict
+from tacit.learning.fitting import clipping_bound, stated_clip
+from tacit.learning.linear import is_network
+from tacit.learning.prediction import CONVEXITIES, Prediction, predict, run_price
+from tacit.learning.regularization import Regularization
+from tacit.learning.task import Task
 from tacit.means import MomentBound
 from tacit.means.problem import Trust
 from tacit.numerics import ElasticNet
 from tacit.planning.mean import PlanProgress
 from tacit.planning.sco import ScoProblem
-from tacit.privacy import PrivacyBudget, TrustModel
+from tacit.privacy import PrivacyBudget, TrustModel, Unit
 
-__all__ = ["TrainingProblem", "plan_training"]
+__all__ = ["TrainingProblem", "automatic_choice", "plan_training"]
 
 _TRUSTS: Final = ("none", "central", "aggregate", "shuffle", "local")
+
+_CONSTANTS: Final = ("step_size", "smoothness")
+_UNKNOWN: Final = "it can run, but nothing is known of the smoothness of a network, on which bounds rest."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +74,9 @@ class TrainingProblem:
         moment: Stated of gradients that nothing bounds, in place of L; beta is then that of the expected
             loss, None for 2 r / D, as squared losses have it. Methods without a clip of their own clip where
             bias and noise are the least together, and their bounds leave its bias out.
+        task: The model, from public facts, with `dim` its number of parameters; it says all constants, and
+            gradients are clipped as training does where nobody says where. None: the constants say all that
+            is known.
 
     Raises:
         ParameterError: A value is out of its range, or two of them do not go together.
@@ -86,6 +101,7 @@ class TrainingProblem:
     l1: float = 0.0
     l2: float = 0.0
     moment: MomentBound | None = None
+    task: Task | None = None
 
     def __post_init__(self) -> None:
         for name in ("silos", "records", "dim"):
@@ -108,6 +124,7 @@ class TrainingProblem:
                 "mu must be > 0 exactly for strongly-convex and prox-pl objectives, got "
                 f"{self.mu!r} with convexity={self.convexity!r}."
             )
+        self._check_task()
         if self.mu > self.beta:
             raise ParameterError(f"mu must be at most the smoothness {self.beta!r}, got {self.mu!r}.")
         if self.rounds is not None:
@@ -115,6 +132,29 @@ class TrainingProblem:
         check_non_negative("l1", self.l1)
         check_non_negative("l2", self.l2)
         self._check_arrivals()
+
+    def _check_task(self) -> None:
+        """Refuse facts that a model says by itself, or that are not those of the model."""
+        if self.task is None:
+            return
+        for name in ("lipschitz", "smoothness", "moment"):
+            if getattr(self, name) is not None:
+                raise ParameterError(
+                    f"{name} must be left out with a model, which has its own, got {getattr(self, name)!r}."
+                )
+        if self.dim != self.task.objective.size:
+            raise ParameterError(
+                f"dim must be the {self.task.objective.size} parameters of the model, got {self.dim}."
+            )
+        if self.is_network and self.one_pass:
+            raise ParameterError("one_pass must be left out for a network, about which it promises nothing.")
+        if self.is_network and self.convexity != "non-convex":
+            raise ParameterError(f"convexity must be 'non-convex' for a network, got {self.convexity!r}.")
+
+    @property
+    def is_network(self) -> bool:
+        """Whether the model is a network: of its smoothness, on which bounds rest, nothing is known."""
+        return self.task is not None and is_network(self.task.objective)
 
     def _check_arrivals(self) -> None:
         """Refuse numbers of silos that cannot arrive or collude, or that nothing is mixed or added up of."""
@@ -137,6 +177,8 @@ class TrainingProblem:
         """The Lipschitz constant that is used; with a moment, that of the expected loss."""
         if self.moment is not None:
             return self.moment.value
+        if self.task is not None:
+            return self.task.objective.lipschitz
         return 1.0 if self.lipschitz is None else self.lipschitz
 
     @property
@@ -144,6 +186,8 @@ class TrainingProblem:
         """The smoothness that is used."""
         if self.moment is not None and self.smoothness is None:
             return 2 * self.moment.value / self.diameter
+        if self.task is not None:
+            return self.task.objective.smoothness
         return self.length / 4 if self.smoothness is None else self.smoothness
 
     @property
@@ -160,6 +204,7 @@ class TrainingProblem:
     def one_record_each(self) -> ScoProblem | None:
         """The same problem with one record a party behind a shuffler; None where it is another."""
         convex = self.convexity in ("convex", "strongly-convex") and self.l1 == self.l2 == 0
+        convex = convex and math.isfinite(self.length)
         everybody = self.colluding == 0 and self.n_min in (None, self.silos)
         if self.trust != "shuffle" or self.budget is None or self.budget.delta == 0 or self.moment:
             return None
@@ -179,6 +224,8 @@ class TrainingProblem:
     @property
     def objective(self) -> Objective:
         """A public objective of these facts."""
+        if self.task is not None:
+            return self.task.objective
         if self.moment is not None:
             return DistanceObjective(size=self.dim, lipschitz=math.inf, smoothness=self.beta)
         if self.lipschitz is None and self.smoothness is None and self.convexity == "convex":
@@ -218,50 +265,124 @@ def plan_training(
         Each algorithm by its own `error_bound`, which cites what it rests on.
     """
     chosen = list(ALGORITHMS if names is None else names)
+    auto = automatic_choice(problem)
     found = []
     for done, name in enumerate(chosen):
         if progress is not None:
             progress(done, len(chosen), note=name)
-        found.append(_predicted(problem, name))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of runs that would take long: none is made here
+            found.append(_predicted(problem, name, auto))
     return tuple(sorted(found, key=_order))
 
 
-def _order(one: Prediction) -> tuple[bool, bool, bool, float, float, str]:
+def _order(one: Prediction) -> tuple[bool, bool, bool, float, float, float, str]:
     """Return what predictions are sorted by."""
-    excess = one.bounded == "excess"
-    return not one.valid, not one.runs, not excess, one.bound, one.bits_per_silo, one.name
+    excess = one.bounded == "excess" or not one.valid
+    noisy = math.inf if one.gradient_error is None else one.gradient_error
+    error = 0.0 if one.valid else noisy / math.sqrt(max(one.rounds, 1))
+    return not one.valid, not one.runs, not excess, one.bound, error, one.bits_per_silo, one.name
 
 
-def _predicted(problem: TrainingProblem, name: str) -> Prediction:
-    """Return what one algorithm promises; that it cannot be made or run is a reason."""
-    algorithm = make_algorithm(name)
+def automatic_choice(problem: TrainingProblem) -> Choice | None:
+    """Return what training takes for the model where no algorithm is named, and why.
+
+    Args:
+        problem: What is asked.
+
+    Returns:
+        None without a model, and where an algorithm has to be named.
+    """
+    if problem.task is None:
+        return None
     try:
-        settings = Settings(
-            objective=problem.objective,
-            algorithm=make_algorithm(name, rounds=problem.rounds),
-            trust=None if problem.trust == "none" else TrustModel(problem.trust),
-            budget=problem.budget,
-            diameter=problem.diameter,
-            regularizer=ElasticNet(l1=problem.l1, l2=problem.l2),
-            n_min=problem.n_min,
-            colluding=problem.colluding,
-            recover=problem.recover,
-            clip=None if problem.moment is None else 1.0,
-        )
+        bare = _settings(problem, make_algorithm("minibatch"), clip_share=1.0)
+        return choose_algorithm(bare, problem.sizes, rounds=problem.rounds, gram=problem.task.gram)
+    except TacitError:
+        return None
+
+
+def _settings(problem: TrainingProblem, algorithm: Algorithm, *, clip_share: float | None) -> Settings:
+    """Return the settings of one run; a share of the Lipschitz constant is the clip of a model."""
+    task = problem.task
+    penalty = Regularization(l1=problem.l1, l2=problem.l2)
+    share = None if problem.trust == "none" else clip_share
+    clip = None if task is None else clipping_bound(None, task.objective, share=share)
+    return Settings(
+        objective=problem.objective,
+        algorithm=algorithm,
+        trust=None if problem.trust == "none" else TrustModel(problem.trust),
+        budget=problem.budget,
+        unit=protected(algorithm, persons=False),
+        diameter=problem.diameter,
+        regularizer=ElasticNet(l1=problem.l1, l2=problem.l2) if task is None else task.regularizer(penalty),
+        n_min=problem.n_min,
+        colluding=problem.colluding,
+        recover=problem.recover,
+        clip=clip if problem.moment is None else 1.0,
+        start=None if task is None else task.start,
+    )
+
+
+def _predicted(problem: TrainingProblem, name: str, auto: Choice | None) -> Prediction:
+    """Return what one algorithm promises; that it cannot be made or run is a reason."""
+    algorithm: Algorithm = make_algorithm(name)
+    try:
+        algorithm, share = _chosen(problem, name, auto)
+        settings = _settings(problem, algorithm, clip_share=share)
         itself = problem.moment is None or ALGORITHMS[name].chooses_clip
         if problem.moment is not None:
             settings = replace(settings, moment=problem.moment, clip=None)
         if not itself:
             settings = replace(settings, clip=stated_clip(settings, problem.sizes))
-        found = predict(
-            settings,
-            problem.sizes,
-            convexity=problem.convexity,
-            mu=problem.mu,
-            one_pass=problem.one_pass,
-            max_bits=math.inf if problem.max_bits is None else problem.max_bits,
-        )
+        found, caveat = _run(problem, settings), ""
+        for assumed in _assumed(algorithm) if problem.is_network and not found.runs else ():
+            # The price and the noise are the same for all step sizes.
+            tried = _run(problem, replace(settings, algorithm=assumed))
+            if tried.runs:
+                names = (
+                    name for name in _CONSTANTS if getattr(assumed, name, 0) != getattr(algorithm, name, 0)
+                )
+                found, caveat = replace(tried, algorithm=algorithm), f"give it {' and '.join(names)}"
+                break
+        caveat = caveat or found.caveat
         biased = "" if itself else "the bias of its clip is not in its bound"
-        return replace(found, caveat="; ".join(filter(None, (found.caveat, biased))))
+        return replace(found, caveat="; ".join(filter(None, (caveat, biased))))
     except TacitError as error:
         return Prediction(name=name, algorithm=algorithm, bound=math.inf, bounded="excess", reason=str(error))
+
+
+def _chosen(problem: TrainingProblem, name: str, auto: Choice | None) -> tuple[Algorithm, float]:
+    """Return an algorithm as training would have it, and its share of the Lipschitz constant."""
+    if auto is not None and algorithm_name(auto.algorithm) == name:
+        return auto.algorithm, auto.share
+    rounds = problem.rounds
+    if rounds is None and auto is not None and problem.is_network:
+        rounds = auto.algorithm.rounds  # no bound chooses them
+    algorithm = make_algorithm(name, rounds=rounds)
+    return algorithm, clip_share(algorithm)
+
+
+def _assumed(algorithm: Algorithm) -> list[Algorithm]:
+    """Return an algorithm with constants that no network says, which it may need: fewest first."""
+    names = [name for name in _CONSTANTS if getattr(algorithm, name, 0.0) is None]
+    if not isinstance(algorithm, Method):
+        return []
+    some = [names[:1], names[1:], names] if len(names) > 1 else [names]
+    return [msgspec.structs.replace(algorithm, **dict.fromkeys(one, 1.0)) for one in some if one]
+
+
+def _run(problem: TrainingProblem, settings: Settings) -> Prediction:
+    """Return what a run promises; of a network, what it costs."""
+    sizes = (1,) * problem.silos if settings.unit is Unit.PARTY else problem.sizes
+    max_bits = math.inf if problem.max_bits is None else problem.max_bits
+    if problem.is_network:
+        return run_price(settings, sizes, reason=_UNKNOWN, max_bits=max_bits)
+    return predict(
+        settings,
+        sizes,
+        convexity=problem.convexity,
+        mu=problem.mu,
+        one_pass=problem.one_pass,
+        max_bits=max_bits,
+    )

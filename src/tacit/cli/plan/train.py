@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -12,10 +11,12 @@ import typer
 from tacit.cli.choices import OneOf
 from tacit.cli.flags import takes
 from tacit.cli.output import JsonFlag, print_json, print_table, print_text, progress
+from tacit.cli.plan.network import left_out, show_network
 from tacit.errors import ParameterError
 
 if TYPE_CHECKING:
     from tacit.learning import Prediction
+    from tacit.learning.task import Task
     from tacit.planning import ScoMethod, TrainingProblem
 
 __all__ = ["TrainingFlags", "train"]
@@ -31,7 +32,28 @@ class TrainingFlags:
 
     silos: Annotated[int, typer.Option(help="Number of silos.")]
     records: Annotated[int, typer.Option(help="Number of records in each of them.")]
-    dim: Annotated[int, typer.Option(help="Number of parameters of the model.")]
+    dim: Annotated[
+        int | None,
+        typer.Option(help="Number of parameters of the model.", show_default="needed, but with --model"),
+    ] = None
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            help="Instead of --dim and constants, a model of classes by name: linear, scattering, mlp:64, "
+            "cnn, or your own package.module:Class.",
+            show_default="known by its constants",
+        ),
+    ] = None
+    features: Annotated[
+        int | None,
+        typer.Option(
+            help="Number of features of a record, with --model.", show_default="needed with --model"
+        ),
+    ] = None
+    classes: Annotated[
+        int | None, typer.Option(help="Number of classes, with --model.", show_default="2")
+    ] = None
     trust: Annotated[
         str,
         typer.Option(
@@ -74,13 +96,19 @@ class TrainingFlags:
     non_smooth: Annotated[
         bool, typer.Option("--non-smooth", help="Whether the loss has kinks: no smoothness at all.")
     ] = False
-    diameter: Annotated[float, typer.Option(help="About the distance from the start to a solution.")] = 10.0
+    diameter: Annotated[
+        float | None,
+        typer.Option(
+            help="About the distance from the start to a solution.",
+            show_default="10, or what training takes for the model",
+        ),
+    ] = None
     convexity: Annotated[
         str | None,
         typer.Option(
             click_type=OneOf(_CONVEXITIES),
             help="What is known of the objective: {names}.",
-            show_default="convex, or strongly-convex with --strong-convexity",
+            show_default="convex, strongly-convex with --strong-convexity, non-convex of networks",
         ),
     ] = None
     strong_convexity: Annotated[
@@ -118,6 +146,7 @@ class TrainingFlags:
     def problem(self) -> TrainingProblem:
         """Return the question, after checks that name the options."""
         from tacit.errors import check_count
+        from tacit.learning.linear import is_network
         from tacit.means import MomentBound
         from tacit.planning import TrainingProblem
         from tacit.privacy import PrivacyBudget
@@ -133,14 +162,17 @@ class TrainingFlags:
             raise ParameterError("smoothness must be left out with non-smooth losses, which have none.")
         check_count("records", self.records)
         delta = min(self.records**-2, 0.5) if self.delta is None else self.delta
-        guessed = "strongly-convex" if self.strong_convexity > 0 else "convex"
+        task = self._task()
+        network = task is not None and is_network(task.objective)
+        guessed = "strongly-convex" if self.strong_convexity > 0 else "non-convex" if network else "convex"
+        dim = self.dim if task is None else task.objective.size
         return TrainingProblem(
             silos=self.silos,
             records=self.records,
-            dim=self.dim,
+            dim=dim,  # type: ignore[arg-type]  # given where there is no model
             trust=self.trust,  # type: ignore[arg-type]  # one of the names, which it checks
             budget=None if self.epsilon is None else PrivacyBudget(self.epsilon, delta),
-            diameter=self.diameter,
+            diameter=self.diameter or (10.0 if task is None else task.diameter),
             lipschitz=self.lipschitz,
             smoothness=math.inf if self.non_smooth else self.smoothness,
             moment=None if self.moment is None else MomentBound.parse(self.moment),
@@ -154,14 +186,41 @@ class TrainingFlags:
             recover=self.recover,
             l1=self.l1,
             l2=self.l2,
+            task=task,
         )
+
+    def _task(self) -> Task | None:
+        """Return the model that was named, of features within bounds; None where none was."""
+        import numpy as np
+
+        from tacit.errors import check_count
+        from tacit.learning.architecture import Architecture
+        from tacit.learning.task import bounded_features
+
+        if self.model is None:
+            if self.dim is None:
+                raise ParameterError("dim must be given, the number of parameters, or a model by its name.")
+            for name in ("features", "classes"):
+                if getattr(self, name) is not None:
+                    raise ParameterError(f"{name} needs a model, got {getattr(self, name)} without.")
+            return None
+        if self.dim is not None:
+            raise ParameterError(f"dim must be left out with a model, which says it, got {self.dim}.")
+        if self.features is None:
+            raise ParameterError("features must be given with a model: their number.")
+        check_count("features", self.features)
+        classes = 2 if self.classes is None else check_count("classes", self.classes, low=2)
+        lower, upper = np.zeros(self.features), np.ones(self.features)
+        bounded = bounded_features(lower, upper, unit_rows=True, sample=None)
+        return Architecture.of(self.model).task(bounded, classes=np.arange(classes))
 
 
 @takes(TrainingFlags)
 def train(flags: TrainingFlags) -> None:
-    """Rank training algorithms by the bounds on their error.
+    """Rank training algorithms by the bounds on their error, or the noise of their rounds.
 
-    A network's price and noise are known without bounds: `tacit train --model ... --dry-run` prints them.
+    With --model it is a model by name, as `tacit train` has it. No bound holds of a network: those of its
+    algorithms that can run come by their noise, with their price.
     """
     from tacit.planning import plan_training
 
@@ -169,24 +228,32 @@ def train(flags: TrainingFlags) -> None:
     with progress("calibrating") as show:
         found = plan_training(problem, progress=show)
     if flags.json:
-        print_json(_facts(problem, found))
+        print_json(_facts(flags, problem, found))
+    elif problem.is_network:
+        show_network(flags.model or "", problem, found)
     else:
         _show(problem, found)
 
 
-def _facts(problem: TrainingProblem, found: tuple[Prediction, ...]) -> dict[str, Any]:
+def _facts(flags: TrainingFlags, problem: TrainingProblem, found: tuple[Prediction, ...]) -> dict[str, Any]:
     """Return the plan for programs."""
-    budget = problem.budget
+    from tacit.learning.algorithms import algorithm_name
+    from tacit.planning.train import automatic_choice
+
+    budget, auto = problem.budget, automatic_choice(problem)
     return {
         "version": _VERSION,
         "problem": {
             "silos": problem.silos,
             "records": problem.records,
             "dim": problem.dim,
+            "model": flags.model,
+            "features": flags.features,
+            "classes": flags.classes,
             "trust": problem.trust,
             "epsilon": None if budget is None else budget.epsilon,
             "delta": None if budget is None else budget.delta,
-            "lipschitz": problem.length if problem.moment is None else None,
+            "lipschitz": _finite(problem.length) if problem.moment is None else None,
             **({} if problem.moment is None else {"moment": problem.moment}),
             "smoothness": _finite(problem.beta),
             "diameter": problem.diameter,
@@ -201,7 +268,8 @@ def _facts(problem: TrainingProblem, found: tuple[Prediction, ...]) -> dict[str,
             "l1": problem.l1,
             "l2": problem.l2,
         },
-        "excess_of_start": problem.start,
+        "excess_of_start": _finite(problem.start),
+        "auto": None if auto is None else {"name": algorithm_name(auto.algorithm), "reason": auto.reason},
         "algorithms": [_line(one) for one in found],
         "orders": _orders(problem),
         "lower_bounds_miss": _missed(problem),
@@ -223,6 +291,7 @@ def _line(one: Prediction) -> dict[str, Any]:
         "bits_per_silo": one.bits_per_silo if one.runs else None,
         "rounds": one.rounds if one.runs else None,
         "noise_multiplier": one.noise_multiplier if one.runs else None,
+        "gradient_error": one.gradient_error,
         "about": "population" if one.population else "records",
         "runs": one.runs,
         "caveat": one.caveat,
@@ -282,17 +351,8 @@ def _show(problem: TrainingProblem, found: tuple[Prediction, ...]) -> None:
             )
     if missed := _missed(problem):
         print_text(f"- those lower bounds are not proven here: {'; '.join(missed)}.")
-    for (runs, reason), names in _left_out(found).items():
+    for (runs, reason), names in left_out(one for one in found if not one.valid).items():
         print_text(f"- {'without a bound' if runs else 'not usable'}: {', '.join(names)}: {reason}")
-
-
-def _left_out(found: Iterable[Prediction]) -> dict[tuple[bool, str], list[str]]:
-    """Return the algorithms without a bound by whether they can run, and why they have none."""
-    grouped: dict[tuple[bool, str], list[str]] = {}
-    for one in found:
-        if not one.valid:
-            grouped.setdefault((one.runs, one.reason), []).append(one.name)
-    return grouped
 
 
 def _orders(problem: TrainingProblem) -> list[dict[str, Any]]:

@@ -140,8 +140,8 @@ class Problem:
             if self.moment is not None:
                 cure = "a moment says it for the loss 'squared' only; for others give"
             raise ParameterError(
-                f"the objective's smoothness is unknown: {cure} the algorithm its step size, or take one "
-                "that has a step_size."
+                f"the objective's smoothness is unknown: {cure} the algorithm its step size (and its "
+                "smoothness, where it clips by it), or take one that has a step_size."
             )
         return self.smoothness
 
