@@ -21,7 +21,6 @@ from tacit.learning import (
     in_process,
     make_silos,
 )
-from tacit.learning.algorithms.walks import walk_along
 from tacit.learning.preparation import Prepared, prepare
 from tacit.learning.training import sums_of
 from tacit.ledger import Ledger
@@ -109,11 +108,11 @@ def test_a_random_output_is_any_point_before_a_step() -> None:
     whole = NoisyLocalStorm(rounds=rounds, local_steps=H, local_batch=Full(), step_size=1.2, beta=0.3)
     points = []
     for steps in range(rounds // 2 * H):
-        ask = started(settings_with(whole, None))[1]
+        prepared, ask = started(settings_with(whole, None))
         points.append(
-            walk_along(
-                ask, np.zeros(D), rounds=rounds, local_steps=H, weights=(1.0, 0.3, 0.3), step_size=1.2,
-                lipschitz=1.0, smoothness=0.25, local_smoothness=0.25, follow=lambda _r, _w: None, kept=steps,
+            whole._walks.along(
+                ask, np.zeros(D), problem=prepared.problem, rounds=rounds, weights=(1.0, 0.3, 0.3),
+                step_size=1.2, smoothness=0.25, follow=lambda _r, _w: None, kept=steps,
             )
         )  # fmt: skip
     assert not points[0].any()  # w_(1, 1) is the start

@@ -12,7 +12,7 @@ from tacit.federation import Ask, Fixed, Group
 from tacit.learning.algorithms.base import Follow, Kinds, Problem
 from tacit.learning.algorithms.spider import picked
 from tacit.learning.algorithms.storm import StormMethod
-from tacit.learning.algorithms.walks import LocalBatch, Walks, walk_along
+from tacit.learning.algorithms.walks import LocalBatch, Walks
 from tacit.learning.objective import Objective
 from tacit.numerics import Array, Regularizer
 
@@ -86,16 +86,14 @@ class NoisyLocalStorm(StormMethod, frozen=True, kw_only=True, tag="ce-psgm"):
         estimates, walks = -(-rounds // 2), self._walks
         # Of w_(r, 1), ..., w_(r, H) for all r, the points before each step.
         kept = picked(self.output, walks.points(rounds), draw=self.draw)
-        return walk_along(
+        return walks.along(
             ask,
             w,
+            problem=problem,
             rounds=rounds,
-            local_steps=walks.steps,
             weights=[1.0] + [self._momentum(problem, estimates)] * (estimates - 1),
             step_size=self._step(problem, estimates),
-            lipschitz=problem.radius,
             smoothness=self._smoothness(problem),
-            local_smoothness=walks.known_smoothness(problem),
             follow=follow,
             kept=kept,
         )

@@ -17,7 +17,7 @@ from tacit.learning.algorithms.base import Follow, Kinds, Problem
 from tacit.learning.algorithms.prox_sgd import starting_gap
 from tacit.learning.algorithms.spider import NoisySpider, picked
 from tacit.learning.algorithms.splits import split_shares
-from tacit.learning.algorithms.walks import LocalBatch, Walks, walk_along
+from tacit.learning.algorithms.walks import LocalBatch, Walks
 from tacit.learning.objective import Objective
 from tacit.numerics import Array, Regularizer
 from tacit.privacy import TrustModel
@@ -141,16 +141,14 @@ class NoisyDiff2(NoisySpider, frozen=True, kw_only=True, tag="diff2"):
         if step is None:
             step = walks.longest_step(problem, self._shares(problem, rounds)[-1])
         kept = picked(self.output, walks.points(rounds), draw=self.draw)
-        return walk_along(
+        return walks.along(
             ask,
             w,
+            problem=problem,
             rounds=rounds,
-            local_steps=walks.steps,
             weights=[float(r % period == 0) for r in range(estimates)],
             step_size=step,
-            lipschitz=problem.radius,
             smoothness=self._beta(problem),
-            local_smoothness=walks.known_smoothness(problem),
             follow=follow,
             kept=kept,
         )

@@ -19,7 +19,7 @@ from tacit.learning.algorithms.storm import estimate
 from tacit.numerics import Array
 from tacit.privacy import TrustModel
 
-__all__ = ["LocalBatch", "Walks", "walk_along"]
+__all__ = ["LocalBatch", "Walks"]
 
 LocalBatch = Full | Fixed | Poisson
 """Units of a local difference."""
@@ -98,53 +98,51 @@ class Walks:
         """Return how many steps that many rounds, estimates and walks, take, the last of the server too."""
         return rounds // 2 * self.steps + rounds % 2
 
+    def along(
+        self,
+        ask: Ask,
+        w: Array,
+        *,
+        problem: Problem,
+        rounds: int,
+        weights: Sequence[float],
+        step_size: float,
+        smoothness: float,
+        follow: Follow,
+        kept: int | None = None,
+    ) -> Array:
+        """Run an estimate and a walk along it in turn: CE-PSGM (PSGM 2024, Algorithm 1), or DIFF2-BVR-LSGD.
 
-def walk_along(
-    ask: Ask,
-    w: Array,
-    *,
-    rounds: int,
-    local_steps: int,
-    weights: Sequence[float],
-    step_size: float,
-    lipschitz: float,
-    smoothness: float,
-    local_smoothness: float,
-    follow: Follow,
-    kept: int | None = None,
-) -> Array:
-    """Run an estimate and a walk along it in turn: CE-PSGM (PSGM 2024, Algorithm 1), or DIFF2-BVR-LSGD.
+        Args:
+            ask: Returns what the STORM estimator asks for, and every second round where a silo has walked to.
+            w: Start, shape (size,).
+            problem: Whose radius is C2, where gradients are clipped, and whose facts say C3.
+            rounds: Rounds that are asked, estimates and walks.
+            weights: rho_r in [0, 1] of each estimate: 1, and beta after it; of DIFF2 1 at restarts, else 0.
+            step_size: eta of a local step.
+            smoothness: C1, for the clip of the server's differences.
+            follow: Called after each round.
+            kept: Return the point after that many steps of silos, from 0 on, and ask no more; None is all.
 
-    Args:
-        ask: Returns what the STORM estimator asks for, and in every second round where a silo has walked to.
-        w: Start, shape (size,).
-        rounds: Rounds that are asked, estimates and walks.
-        local_steps: H.
-        weights: rho_r in [0, 1] of each estimate: 1, and beta after it; of DIFF2 1 at restarts, else 0.
-        step_size: eta of a local step.
-        lipschitz: C2, where gradients are clipped.
-        smoothness: C1, for the clip of the server's differences.
-        local_smoothness: C3, for that of local ones.
-        follow: Called after each round.
-        kept: Return the point after that many steps of silos, from 0 on, and ask no more; None is all.
-
-    Returns:
-        A point, shape (size,).
-    """
-    v, previous, left = w, w, math.inf if kept is None else kept
-    for r, weight in zip(range(0, rounds, 2), weights, strict=True):
-        if left == 0:
-            return w
-        v = estimate(ask, r, w, previous, v, beta=weight, lipschitz=lipschitz, smoothness=smoothness)
-        follow(r, w)
-        previous = w
-        if r + 1 == rounds:
-            return w - step_size * v
-        facts = {"step_size": step_size, "smoothness": local_smoothness, "clip": lipschitz}
+        Returns:
+            A point, shape (size,).
+        """
+        lipschitz, left = problem.radius, math.inf if kept is None else kept
+        facts = {"step_size": step_size, "smoothness": self.known_smoothness(problem), "clip": lipschitz}
         numbers = {name: np.asarray(value) for name, value in facts.items()}
-        taken = int(min(local_steps, left))
-        at = {"w": w, "v": v, **numbers, "taken": np.asarray(float(taken))}
-        (w,) = ask(r + 1, at, (2 * lipschitz,))
-        left -= taken
-        follow(r + 1, w)
-    return w
+        v, previous = w, w
+        for r, weight in zip(range(0, rounds, 2), weights, strict=True):
+            if left == 0:
+                return w
+            v = estimate(ask, r, w, previous, v, beta=weight, lipschitz=lipschitz, smoothness=smoothness)
+            follow(r, w)
+            previous = w
+            if r + 1 == rounds:
+                return w - step_size * v
+            taken = int(min(self.steps, left))
+            (w,) = ask(
+                r + 1, {"w": w, "v": v, **numbers, "taken": np.asarray(float(taken))}, (2 * lipschitz,)
+            )
+            left -= taken
+            follow(r + 1, w)
+        return w
