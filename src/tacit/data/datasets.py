@@ -139,7 +139,7 @@ def load(
         ((1797, 64), ('even', 'odd'))
     """
     info = describe(name)
-    if columns is not None and info.description is None:
+    if columns is not None and info.is_images:
         raise ParameterError(f"columns cannot be chosen for the images of {name}.")
     folder = (data_home() if home is None else home) / info.folder
     _provide(info, folder, download=download, verify=verify)

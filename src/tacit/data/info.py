@@ -73,6 +73,11 @@ class DatasetInfo:
     not_features: tuple[str, ...] = ()
     embedded: bool = False
 
+    @property
+    def is_images(self) -> bool:
+        """Whether records are the pixels of images."""
+        return self.description is None
+
     def columns(self) -> ColumnsSpec:
         """Return the public column description; without columns for images."""
         if self.description is None:

@@ -23,9 +23,6 @@ _FINE: Final = 1.3 / 28
 _COARSE: Final = 5.0 / 28
 """Spreads of the two Gaussians, as shares of an image's shorter side (docs/theory/defaults.md)."""
 
-_CONSTANT: Final = 0.1
-"""The constant feature, beside pixels of norm 1."""
-
 _FLAT: Final = 1e-2
 """Of the norm of filtered pixels that are all 1: flatter images are not made as long as the others."""
 
@@ -51,15 +48,12 @@ class BandPassFeatures(ImageMap):
         Marr and Hildreth (1980), "Theory of edge detection", for differences of Gaussians.
     """
 
+    beside = 0.1
+
     @property
     def size(self) -> int:
         """Length of a mapped row."""
         return self.dim + 1
-
-    @property
-    def constant(self) -> float:
-        """The constant feature."""
-        return _CONSTANT / math.hypot(1.0, _CONSTANT)
 
     @property
     def facts(self) -> tuple[object, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -30,6 +31,9 @@ class ImageMap:
     upper: Array
     shape: tuple[int, ...]
 
+    beside: ClassVar[float]
+    """The constant feature, beside others of norm 1."""
+
     def __post_init__(self) -> None:
         settle(self)
         if len(self.shape) not in (2, 3) or any(side < 1 for side in self.shape):
@@ -48,6 +52,11 @@ class ImageMap:
     def sides(self) -> tuple[int, int]:
         """Height and width."""
         return self.shape[-2], self.shape[-1]
+
+    @property
+    def constant(self) -> float:
+        """The constant feature of rows of norm 1."""
+        return self.beside / math.hypot(1.0, self.beside)
 
     def unit_pixels(self, X: Array) -> Array:
         """Return pixels within bounds as shares of the way between them; 0 between equal ones.

@@ -197,7 +197,7 @@ class NetworkObjective:
                 rows[factors == 0] = 0
                 total += weighted_sum(some.X, _scaled(hidden, factors), dtype=dtype).T
                 rest += weighted_sum(rows, factors, dtype=dtype)
-        records.memo["factors"] = (self, w.tobytes(), clip, kept) if kept else None
+        records.memo["factors"] = _Kept((self, w.tobytes(), clip), kept) if kept else None
         return np.concatenate([total.T.ravel(), rest])
 
     def _layers(self, w: Array, dtype: Any) -> tuple[Array, Array]:
@@ -247,9 +247,9 @@ class NetworkObjective:
         self, w: Array, records: Records, clip: float | None
     ) -> Iterator[tuple[Records, _Back]]:
         """Yield all records in parts, with the clipped factors of their gradients, kept ones if there are."""
-        kept = records.memo.get("factors")
-        if kept is not None and kept[:3] == (self, w.tobytes(), clip):
-            yield from kept[3]
+        kept: _Kept | None = records.memo.get("factors")
+        if kept is not None and kept.of == (self, w.tobytes(), clip):
+            yield from kept.parts
             return
         for some in self._parts(records):
             back = self._losses_back(w, some)
@@ -299,6 +299,18 @@ class _Back(NamedTuple):
         return _Back(
             hidden=_scaled(self.hidden, factors), inputs=inputs, slopes=_scaled(self.slopes, factors)
         )
+
+
+class _Kept(NamedTuple):
+    """Factors of all records, from one difference to the next.
+
+    Attributes:
+        of: Whose they are: the objective, the point, and the clip of gradients.
+        parts: Records in parts, with their factors.
+    """
+
+    of: tuple[NetworkObjective, bytes, float | None]
+    parts: list[tuple[Records, _Back]]
 
 
 def _outer(left: Array, right: Array, out: Array | None = None) -> Array:

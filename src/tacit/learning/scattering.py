@@ -19,9 +19,6 @@ from tacit.numerics import Array
 
 __all__ = ["ScatteringFeatures"]
 
-_CONSTANT: Final = 0.3
-"""The constant feature, beside wavelet features of norm 1."""
-
 _FLAT: Final = 1e-3
 """Of pixels in [0, 1]: a channel that varies less is not blown up to the size of the others."""
 
@@ -56,6 +53,8 @@ class ScatteringFeatures(ImageMap):
         (2021), "Differentially private learning needs better features (or much more data)".
     """
 
+    beside = 0.3
+
     order: int = 1
     scales: int = 2
     orientations: int = 8
@@ -85,11 +84,6 @@ class ScatteringFeatures(ImageMap):
     def images(self) -> int:
         """Number of colours."""
         return self.shape[0] if len(self.shape) == 3 else 1
-
-    @property
-    def constant(self) -> float:
-        """The constant feature."""
-        return _CONSTANT / math.hypot(1.0, _CONSTANT)
 
     @property
     def facts(self) -> tuple[object, ...]:
