@@ -1,15 +1,11 @@
-"""What the units of a batch contribute, whatever they hold: nothing that goes wrong on private data shows.
+"""What the units of a batch contribute, and which plans a silo can answer with what it knows of statistics.
 
-A statistic may fail on a private record: a label outside of the classes, an overflow at a hostile point. An
-exception, a NaN in a sum or another answer for the whole batch would each tell the server about that record,
-so only the record itself counts as zero. Whether a statistic can be evaluated at a point at all is found out
-on no units, where nothing is private.
+Whether a statistic can be evaluated at a point at all is found out on no units, where nothing is private.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -22,6 +18,7 @@ from tacit.federation.batches import Full, Poisson
 from tacit.federation.correlated import CorrelatedStep
 from tacit.federation.descent import Descent, UnitSteps
 from tacit.federation.epochs import Descend
+from tacit.federation.guarded import guarded_rows, guarded_scaled, guarded_sum
 from tacit.federation.limits import MOST_STATE
 from tacit.federation.plan import Plan
 from tacit.federation.query import (
@@ -51,9 +48,6 @@ States = dict[str, Array]
 
 _FORMS = 256
 """A server that keeps inventing forms must not fill the memory."""
-
-_KINDS = "biufcO"
-"""Kinds of dtypes whose entries can be numbers; text would be another number than it was made from."""
 
 
 class Contributions:
@@ -161,13 +155,13 @@ class Contributions:
         estimator, name = measure.estimator, measure.statistic
         if fused and not estimator.sums:
             scaled = cast(ScaledEncoder, estimator)
-            dtype = self._dtypes[name]
-            factors, vectors = _scaled(self._scaled[name], units, at, round.radius, (estimator.dim, dtype))
+            form = (estimator.dim, self._dtypes[name])
+            factors, vectors = guarded_scaled(self._scaled[name], units, at, round.radius, form)
             return scaled.encode_scaled(factors, vectors, round, party=party, rng=rng)
         if fused:
             # What takes sums is a SumEncoder; to look for its methods takes as long as to encode.
             encoder = cast(SumEncoder, estimator)
-            total = _clipped_sum(self._fused[name], units, at, round.radius, encoder)
+            total = guarded_sum(self._fused[name], units, at, round.radius, encoder)
             if total is not None:
                 return encoder.encode_sum(total, rows=round.n, round=round, party=party, rng=rng)
         return estimator.encode(self.rows(measure, units, at, states), round, party=party, rng=rng)
@@ -182,11 +176,11 @@ class Contributions:
         name, dim = measure.statistic, measure.estimator.dim
         statistic = self._stateful.get(name)
         if statistic is None:
-            return _rows(cast(Statistic, self._statistics[name]), units, at, dim)
+            return guarded_rows(cast(Statistic, self._statistics[name]), units, at, dim)
         states = {name: np.zeros((len(units), statistic.state_size))} if states is None else states
         joined, units = _Joined(statistic), _WithState(units, states[name])
         done, rows, kept = np.split(
-            _rows(joined, units, at, 1 + dim + statistic.state_size), [1, 1 + dim], axis=1
+            guarded_rows(joined, units, at, 1 + dim + statistic.state_size), [1, 1 + dim], axis=1
         )
         # A unit that it fails on keeps what it had, and so does one whose numbers would be spoiled for good.
         good = (done == 1) & np.asarray(np.isfinite(kept)).all(axis=1, keepdims=True)
@@ -384,87 +378,3 @@ def _check_empty(name: str, verb: str, values: Any, width: int) -> None:
         raise RefusalError(
             f"the statistic {name!r} {verb} no units the shape {shape}, the plan expects (0, {width})."
         )
-
-
-def _clipped_sum(
-    statistic: FusedStatistic, units: Any, at: Mapping[str, Array], radius: float, estimator: SumEncoder
-) -> Array | None:
-    """Return the fused sum of a batch in float64, None where it fails, or is not finite or not as tried."""
-    sums = estimator.sums
-    try:
-        total = np.asarray(statistic.clipped_sum(units, at, radius, sums[-1]))
-        if total.shape != (estimator.dim,) or total.dtype not in sums:
-            return None
-        total = total.astype(np.float64, copy=False)
-        # One infinity or NaN makes the square infinite or NaN, in a third of the time of np.isfinite.
-        return total if math.isfinite(total @ total) else None
-    except Exception:  # noqa: BLE001 - whatever it raises may tell about a unit
-        return None
-
-
-def _scaled(
-    statistic: ScaledStatistic,
-    units: Any,
-    at: Mapping[str, Array],
-    radius: float,
-    form: tuple[int, np.dtype[Any]],
-) -> tuple[Array, Array]:
-    """Return numbers and vectors whose products are rows; zeros for a unit that the statistic fails on."""
-    dim, dtype = form
-    try:
-        factors, vectors = map(np.asarray, statistic.scaled(units, at, radius) or ())
-        if (factors.shape, vectors.shape) == ((len(units),), (len(units), dim)) and (
-            factors.dtype == vectors.dtype == dtype
-        ):
-            return factors, vectors
-    except Exception:  # noqa: BLE001, S110 - whatever it raises may tell about a unit
-        pass
-    if len(units) <= 1:
-        return np.zeros(len(units), dtype=dtype), np.zeros((len(units), dim), dtype=dtype)
-    parts = [_scaled(statistic, part, at, radius, form) for part in _halves(units)]
-    return np.concatenate([c for c, _ in parts]), np.concatenate([x for _, x in parts])
-
-
-def _rows(
-    statistic: Callable[[Any, Mapping[str, Array]], Array], units: Any, at: Mapping[str, Array], dim: int
-) -> Array:
-    """Return one row per unit, shape (k, dim), float64; zero for a unit that the statistic fails on."""
-    try:
-        rows = _floats(np.asarray(statistic(units, at)))
-        if rows.shape == (len(units), dim):
-            return rows
-    except Exception:  # noqa: BLE001, S110 - whatever it raises may tell about a unit
-        pass
-    if len(units) <= 1:
-        return np.zeros((len(units), dim))
-    return np.concatenate([_rows(statistic, part, at, dim) for part in _halves(units)])
-
-
-def _halves(units: Any) -> list[Any]:
-    """Return two parts of units, to find the one that a statistic fails on."""
-    half = len(units) // 2
-    return [units.take(part) for part in (np.arange(half), np.arange(half, len(units)))]
-
-
-def _floats(values: Array) -> Array:
-    """Return float64, entry by entry: NaN, and so a row of zeros, for what is no real number.
-
-    An array has one dtype for all units of a batch, and a single one of them may make it wider, complex or
-    `object`. Estimators would then clip and round the rows of all others otherwise, or refuse them.
-    """
-    kind = values.dtype.kind
-    if kind not in _KINDS:
-        raise TypeError
-    if kind == "O":
-        return np.array([_number(entry) for entry in values.flat], dtype=np.float64).reshape(values.shape)
-    if kind == "c":
-        values = np.where(values.imag == 0, values.real, np.nan)
-    return values.astype(np.float64, copy=False)
-
-
-def _number(entry: Any) -> float:
-    """Return one entry as a float, as an array of numbers would hold it; NaN if it is no real number."""
-    try:
-        return float(entry.real) if entry.imag == 0 else math.nan
-    except Exception:  # noqa: BLE001 - an object from elsewhere may raise anything
-        return math.nan

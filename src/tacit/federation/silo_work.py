@@ -5,9 +5,9 @@ What may be asked, and how often, is decided before (`Silo`); here is what the p
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -15,16 +15,15 @@ import numpy as np
 from tacit.errors import LedgerError, RefusalError
 from tacit.federation.accepted import AcceptedRun, CheckedQuery
 from tacit.federation.batches import Disjoint, Fixed, Poisson
-from tacit.federation.contribution import Contributions, States
+from tacit.federation.contribution import Contributions
 from tacit.federation.correlated import CorrelatedStep, release
 from tacit.federation.drawn import DrawnStep, new_word
 from tacit.federation.epochs import run_epochs
 from tacit.federation.kept import Kept
 from tacit.federation.query import Units
-from tacit.federation.steps import HiddenRun, HiddenWalk, Measure, TurnWalk, Walk
+from tacit.federation.steps import HiddenRun, HiddenWalk, TurnWalk, Walk
 from tacit.means import SMALLEST_RADIUS, Message, Round
 from tacit.numerics import (
-    Array,
     IntArray,
     draw_disjoint_order,
     sample_fixed,
@@ -93,20 +92,10 @@ class SiloWork:
                 kept.states[name][index] = state
         return messages
 
-    def _messages(
-        self,
-        measure: Measure,
-        units: Any,
-        *,
-        at: Mapping[str, Array],
-        round: Round,
-        fused: bool,
-        states: States,
-    ) -> list[Message]:
-        """Return the messages about one mean of a batch."""
-        return self.contributions.messages(
-            measure, units, at=at, round=round, fused=fused, party=self.run.party, states=states, rng=self.rng
-        )
+    @property
+    def _messages(self) -> partial[list[Message]]:
+        """What returns the messages about one mean of a batch."""
+        return partial(self.contributions.messages, party=self.run.party, rng=self.rng)
 
     def _batch(self, task: CheckedQuery, *, local: int = 0) -> Any:
         """Return the units of a round."""
@@ -146,9 +135,7 @@ class SiloWork:
         """Return the mean of a batch, with noise that goes on from that of the rounds before."""
         n, radius, units = task.asked.rows, task.query.radius[0], self._batch(task)
         this_round = _round(n, radius, task.query.step)
-        (exact,) = self._messages(
-            step.exact, units, at=task.at, round=this_round, fused=task.fused[0], states={}
-        )
+        (exact,) = self._messages(step.exact, units, at=task.at, round=this_round, fused=task.fused[0])
         released, kept.pasts[task.kind] = release(
             step, exact.payload, task.earlier, kept.pasts[task.kind], radius=radius, rows=n, rng=self.rng
         )
@@ -189,7 +176,7 @@ class SiloWork:
             batches = (self._batch(task, local=local) for local in range(step.steps))
         w = step.project(w)
         for units in batches:
-            sent = self._messages(measure, units, at={"w": w}, round=this_round, fused=fused, states={})
+            sent = self._messages(measure, units, at={"w": w}, round=this_round, fused=fused)
             w = step.project(w - step_size * measure.estimator.decode(sent, this_round))
         return (Message(payload=w.astype(np.float32)).to_bytes(),)
 
@@ -211,7 +198,7 @@ class SiloWork:
                 here = _round(n, radius, task.query.step)
                 points = {"w": w, "previous": previous, "clip": clip}
                 units = self._batch(task, local=local - 1)
-                sent = self._messages(measure, units, at=points, round=here, fused=fused, states={})
+                sent = self._messages(measure, units, at=points, round=here, fused=fused)
                 v = v + measure.estimator.decode(sent, here) * (n / step.batch.expected(self.size))
             previous, w = w, w - eta * v
         return (Message(payload=w.astype(np.float32)).to_bytes(),)
