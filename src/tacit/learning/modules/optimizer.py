@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from tacit.errors import ParameterError, check_choice, check_count, check_positive
-from tacit.federation import Batch, Poisson
+from tacit.federation import Batch, InProcessRounds, Plan, Poisson
 from tacit.federation.batches import read_batch
 from tacit.learning.algorithms import NoisyMinibatchSGD
 from tacit.learning.losses import Loss
@@ -126,7 +126,7 @@ class PrivateOptimizer:
                 f"X must have shape (n, ...) and y (n,), n >= 1, got {rows.shape} and {labels.shape}."
             )
         self.steps, self.taken = check_count("steps", steps), 0
-        self._objective = ModuleObjective(
+        objective = ModuleObjective(
             module, loss, shape=shape or rows.shape[1:], tokens=tokens, device=device, autocast=autocast
         )
         self._parameters = [one for one in module.parameters() if one.requires_grad]
@@ -139,7 +139,7 @@ class PrivateOptimizer:
             )
         simulates = random_state is not None or budget is None
         settings = Settings(
-            objective=self._objective,
+            objective=objective,
             algorithm=NoisyMinibatchSGD(
                 rounds=self.steps, batch=_batch(batch, relation), step_size=1.0, average=1.0
             ),
@@ -154,26 +154,10 @@ class PrivateOptimizer:
         self.run, self._clip, self._keeps = settings.run, float(clip), ledger is not None
         records = Records.of(rows.reshape(len(rows), -1).astype(np.float64), labels.astype(np.float64))
         prepared = prepare(settings, [len(records)])
-        self._open, self._one_at_a_time = ExitStack(), Lock()
-        accounts = None
-        if ledger is not None:
-            accounts = self._open.enter_context(Accounts.open(place_of(ledger), [_NAME]))
-        federation = silos_for(
-            settings,
-            [records],
-            names=[_NAME],
-            seed=random_state,
-            ledgers=None if accounts is None else accounts.silos,
-            data_ledger=None if accounts is None else accounts.data,
-        )
-        try:
-            self._ask = federation.open(prepared.plan, run=self.run, budget=budget)
-        except BaseException:
-            self._open.close()
-            raise
+        self.noise_multiplier, self._one_at_a_time = prepared.noise_multiplier, Lock()
+        self._ask, self._open = _opened(settings, prepared.plan, records, ledger=ledger, seed=random_state)
         if budget is not None and ledger is None and random_state is None:
             fits_of_this_process.warn(records.X, budget, stacklevel=2)
-        self.noise_multiplier = prepared.noise_multiplier
         self.guarantee_: Guarantee = self._ask.guarantees[0]
 
     def __len__(self) -> int:
@@ -269,6 +253,30 @@ class PrivateOptimizer:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _opened(
+    settings: Settings,
+    plan: Plan,
+    records: Records,
+    *,
+    ledger: Ledger | str | os.PathLike[str] | None,
+    seed: int | None,
+) -> tuple[InProcessRounds, ExitStack]:
+    """Return a federation of one silo that answers a plan, paid for; and its ledger, still to be closed."""
+    with ExitStack() as opened:
+        accounts = None
+        if ledger is not None:
+            accounts = opened.enter_context(Accounts.open(place_of(ledger), [_NAME]))
+        federation = silos_for(
+            settings,
+            [records],
+            names=[_NAME],
+            seed=seed,
+            ledgers=None if accounts is None else accounts.silos,
+            data_ledger=None if accounts is None else accounts.data,
+        )
+        return federation.open(plan, run=settings.run, budget=settings.budget), opened.pop_all()
 
 
 def _numbers(name: str, values: Any) -> Array:
