@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from glob import has_magic
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal
 
 import msgspec
 
@@ -24,8 +23,9 @@ from tacit.errors import (
 from tacit.federation import Batch, Disjoint, Fixed, Poisson
 from tacit.federation.batches import read_batch
 from tacit.jobs.fair_settings import FairSettings
-from tacit.learning.algorithms import ALGORITHMS, Algorithm, Method, make_algorithm, needs_delta
-from tacit.learning.algorithms.named import check_noise_kind
+from tacit.jobs.reading import choices_of, read_struct
+from tacit.jobs.trusts import check_parties, trusts_of
+from tacit.learning.algorithms import ALGORITHMS, Algorithm, make_algorithm, needs_delta
 from tacit.learning.architecture import Architecture
 from tacit.learning.clipping import read_clip
 from tacit.learning.defaults import AUTO
@@ -46,14 +46,6 @@ _KINDS_OF_BATCH: dict[str, type[Fixed | Disjoint | Poisson]] = {
     "fixed": Fixed,
     "disjoint": Disjoint,
     "poisson": Poisson,
-}
-_OR_NUMBER = {"delta": "auto", "rounds": "auto", "batch": "full", "clip": "auto"}
-_KINDS = {
-    "float": "a number",
-    "int": "a whole number",
-    "str": "a text",
-    "array": "a list",
-    "bool": "true or false",
 }
 _NOT_IN_NAMES = frozenset('/\\:*?"<>|')
 _MAX_NAME = 100
@@ -203,7 +195,7 @@ class JobConfig(FairSettings, frozen=True, kw_only=True, forbid_unknown_fields=T
             raise ParameterError(f"out must be the path of a folder, got {self.out!r}.")
         if self.ledger is not None and self.seed is not None:
             raise ParameterError("a seed and a ledger exclude each other: seeded noise protects nobody.")
-        self._check_parties()
+        check_parties(self)
         if self.weights == "silos" and "central" in self.trusts:
             raise ParameterError(
                 f"weights must be 'records' where a server is trusted, got 'silos' with trust={self.trust!r}."
@@ -214,27 +206,6 @@ class JobConfig(FairSettings, frozen=True, kw_only=True, forbid_unknown_fields=T
             raise ParameterError(
                 "neighbours must be 'replace-one' or 'zero-out' for a table (a file of yours), got "
                 "'add-remove': how many records there are decides which of them are held out."
-            )
-
-    def _check_parties(self) -> None:
-        """Refuse what neither a shuffler nor a sum can hide, and their numbers where there is neither."""
-        check_noise_kind(self.noise, self.trust, self.algorithm)
-        for trust, reason in (("shuffle", self.why_not_shuffled), ("aggregate", self.why_not_summed)):
-            if self.trust == trust and reason:
-                raise ParameterError(f"trust must be another than {trust!r}: {reason}.")
-        if self.n_min is not None:
-            check_count("n_min", self.n_min, low=2)
-        check_count("colluding", self.colluding, low=0)
-        if self.n_min is not None and self.colluding >= self.n_min:
-            raise ParameterError(f"colluding must be below n_min ({self.n_min}), got {self.colluding}.")
-        if (self.n_min, self.colluding) != (None, 0) and not {"shuffle", "aggregate"} & {*self.trusts}:
-            raise ParameterError(
-                "n_min and colluding are for trust='shuffle' or trust='aggregate', got "
-                f"{self.n_min!r} and {self.colluding} with trust={self.trust!r}."
-            )
-        if self.recover and "aggregate" not in self.trusts:
-            raise ParameterError(
-                f"recover is for trust='aggregate', got {self.recover} with trust={self.trust!r}."
             )
 
     def _check_dataset(self) -> None:
@@ -279,7 +250,7 @@ class JobConfig(FairSettings, frozen=True, kw_only=True, forbid_unknown_fields=T
         """What is trained; of a public data set of images, for what they are."""
         found = Architecture.of(self.model)
         info = None if self.is_table else DATASETS.get(self.source)
-        if found.kind != "mlp" or found.image or info is None or info.description is not None:
+        if found.kind != "mlp" or found.image or info is None or not info.is_images:
             return found
         return found.of_images(image_shape(info.n_features))
 
@@ -408,40 +379,7 @@ class JobConfig(FairSettings, frozen=True, kw_only=True, forbid_unknown_fields=T
     @property
     def trusts(self) -> tuple[str, ...]:
         """The trust models that are run; "all" are those under which the algorithm can run."""
-        if self.trust != "all":
-            return (self.trust,)
-        central = () if self.leaves_out_central else ("central",)
-        summed = () if self.why_not_summed else ("aggregate",)
-        shuffled = () if self.why_not_shuffled else ("shuffle",)
-        alone = ("local",) if TrustModel.LOCAL in self.chosen.trusts else ()
-        return ("none", *central, *summed, *shuffled, *alone)
-
-    @property
-    def why_not_shuffled(self) -> str:
-        """Why nothing can be shuffled under this job, as a clause; empty where it can."""
-        if not self.automatic and TrustModel.SHUFFLE not in self.chosen.trusts:
-            return f"the noise of {self.algorithm!r} has no price behind a shuffler"
-        if self.neighbours != "replace-one":
-            return f"messages can be counted, which {self.neighbours} does not allow"
-        if self.weights != "records":
-            return "a shuffled batch counts records, not silos"
-        if self.sampling == "poisson" and self.batch not in (None, "full"):
-            return "messages can be counted, and Poisson batches differ in size"
-        return ""
-
-    @property
-    def why_not_summed(self) -> str:
-        """Why more than sums must be seen of this job, as a clause; empty where they are enough."""
-        if not self.automatic and TrustModel.AGGREGATE not in self.chosen.trusts:
-            known = self.chosen.why_no_sums if isinstance(self.chosen, Method) else ""
-            return f"under {self.algorithm!r} {known or 'more than sums is asked for'}"
-        if self.participants is not None:
-            return f"every silo takes part in every sum, and participants={self.participants} draws some"
-        if self.weights != "records":
-            return "a sum counts records, and weights='silos' counts silos"
-        if self.noise == "gaussian":
-            return "shares of noise are whole numbers, and noise='gaussian' is continuous"
-        return ""
+        return trusts_of(self) if self.trust == "all" else (self.trust,)
 
     @property
     def leaves_out_central(self) -> bool:
@@ -466,15 +404,7 @@ class JobConfig(FairSettings, frozen=True, kw_only=True, forbid_unknown_fields=T
             UnknownNameError: An unknown name; the nearest one is suggested.
             ParameterError: A value of the wrong type or out of range.
         """
-        for name in values:
-            check_choice("setting", name, cls.__struct_fields__)
-        _check_words(values)
-        try:
-            return msgspec.convert(values, cls)
-        except msgspec.ValidationError as error:
-            if isinstance(error.__cause__, ParameterError):  # of __post_init__, and clear by itself
-                raise error.__cause__ from None
-            raise _of_another_type(values, str(error)) from error
+        return read_struct(values, cls)
 
 
 _DEFAULTS: dict[str, Any] = {
@@ -483,35 +413,9 @@ _DEFAULTS: dict[str, Any] = {
 }
 
 
-def _words_of(kind: Any) -> tuple[str, ...]:
-    """Return the words of a setting that takes nothing else; none of another."""
-    kinds = [one for one in get_args(kind) if one is not type(None)] or [kind]
-    only = kind if get_origin(kind) is Literal else kinds[0] if len(kinds) == 1 else None
-    return get_args(only) if get_origin(only) is Literal else ()
-
-
-_CHOICES = {name: words for name, kind in get_type_hints(JobConfig).items() if (words := _words_of(kind))}
+_CHOICES = choices_of(JobConfig)
 CHOICES = {"silos": SPLITS, "trust": _TRUSTS, **_CHOICES}
 """Names that settings take."""
-
-
-def _check_words(values: dict[str, Any]) -> None:
-    """Refuse a word that a setting does not have; the parser would not say which ones it has."""
-    for name, allowed in _CHOICES.items():
-        if isinstance(values.get(name), str):
-            check_choice(name, values[name], allowed)
-    for name, word in _OR_NUMBER.items():
-        if isinstance(given := values.get(name), str) and given != word:
-            raise ParameterError(f"{name} must be a number or {word!r}, got {shown(given)}.")
-
-
-def _of_another_type(values: dict[str, Any], message: str) -> ParameterError:
-    """Return the error for a value of another type, with the name of the setting and what it may be."""
-    found = re.search(r"Expected `([^`]*)`, .* at `\$\.(\w+)`", message)
-    if found is None or found[2] not in values:
-        return ParameterError(f"the job cannot be read: {message}.")
-    kinds = [_KINDS.get(kind, kind) for kind in found[1].split(" | ") if kind != "null"]
-    return ParameterError(f"{found[2]} must be {' or '.join(kinds)}, got {shown(values[found[2]])}.")
 
 
 def _check_name(name: str) -> None:

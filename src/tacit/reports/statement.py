@@ -12,6 +12,7 @@ from msgspec import UNSET
 
 from tacit.errors import printable
 from tacit.jobs import JobResult, TrainedModel, TrustResult
+from tacit.jobs.trusts import why_not_shuffled, why_not_summed
 from tacit.means import MomentBound
 from tacit.privacy import Guarantee
 from tacit.privacy.guarantee import factor_of
@@ -142,8 +143,8 @@ def left_out(result: JobResult) -> dict[str, str]:
     """
     job, ran = result.job, {one.trust for one in result.results}
     reasons = {
-        "aggregate": job.why_not_summed or "no two honest silos are left to hide each other",
-        "shuffle": job.why_not_shuffled or "one silo alone has nothing to shuffle",
+        "aggregate": why_not_summed(job) or "no two honest silos are left to hide each other",
+        "shuffle": why_not_shuffled(job) or "one silo alone has nothing to shuffle",
     }
     return {trust: why for trust, why in reasons.items() if job.trust == "all" and trust not in ran}
 
