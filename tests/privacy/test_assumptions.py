@@ -45,12 +45,14 @@ from tacit.privacy import (
 from tacit.privacy.arrivals import ARRIVALS, COUNTS
 from tacit.privacy.events import chances_of
 from tacit.privacy.guarantee import provided
+from tacit.privacy.shuffling import drawn_round, self_drawn_round
 from tests.privacy.event_examples import ADD_REMOVE, EVENTS
 
 DELTA = 1e-6
 SAID: dict[type[Event], str] = {
     Drawn: "at most 5 of at least 12 honest parties are drawn for a round, by chance alone, each with one "
-    "record of at least 3, and nobody but the shuffler learns which parties are",
+    "record of at least 3, and nobody but the shuffler learns which parties are, "
+    "or which of their records",
     Sampled: "nobody learns which records are sampled",
     Replaced: "nobody learns which records are sampled",
     Shuffled: "the shuffler is honest",
@@ -63,7 +65,7 @@ SAID: dict[type[Event], str] = {
     ObjectivePerturbed: "every coordinate of the model is regularised",
     ByChance: "chance alone decides whose records a round is about",
     SelfDrawn: "each of 12 honest parties joins a round with probability 0.4, by chance of its own, and "
-    "nobody learns which do",
+    "nobody but the shuffler learns which do, or with which of their records",
     Parallel: "records are dealt to disjoint parts without looking at any of them",
 }
 """A clause of every event whose price rests on more than its noise and its parts."""
@@ -87,6 +89,7 @@ def test_every_event_states_the_conditions_of_all_that_it_holds(name: str) -> No
     event = EVENTS[name]
     stated = assumptions_of(event)
     kinds = kinds_in(event) & set(SAID)
+    kinds -= {Sampled} if SelfDrawn in kinds else set()  # whose sample the shuffler may know
     assert {SAID[kind] for kind in kinds} <= set(stated)
     assert bool(stated) == bool(kinds)
     assert len(set(stated)) == len(stated)
@@ -154,6 +157,24 @@ def test_clauses_have_the_numbers_and_the_units_of_their_event() -> None:
     assert assumptions_of(Parallel((PureDP(1.0, ADD_REMOVE),))) == (
         "which of the disjoint parts a record is in does not depend on other records",
     )
+
+
+@pytest.mark.parametrize("records", [1, 3])
+def test_no_statement_of_drawn_parties_says_that_the_shuffler_does_not_know_them(records: int) -> None:
+    """It draws them, and of a party with one record so knows which record is in a round."""
+
+    def once(n: int) -> Event:
+        return Shuffled(1.0, n)
+
+    for event in (
+        drawn_round(once, clients=12, drawn=5, records=records),
+        self_drawn_round(once, clients=12, rate=0.4, records=records),
+        Repeat(self_drawn_round(once, clients=12, rate=0.4, records=records), 3),
+    ):
+        said = assumptions_of(event)
+        assert not [clause for clause in said if clause.startswith("nobody learns which")]
+        assert sum("nobody but the shuffler learns which" in clause for clause in said) == 1
+    assert "learns which parties are" in assumptions_of(drawn_round(once, clients=12, drawn=5))[-1][-30:]
 
 
 def test_a_certificate_says_what_it_takes_the_teachers_for() -> None:

@@ -148,12 +148,13 @@ class Drawn(Sampled, frozen=True, kw_only=True, tag=True):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """That parties and records are drawn in secret."""
+        """That parties and records are drawn in secret: of single records, the shuffler knows both."""
+        unit = self.neighbours.unit
+        theirs = f", or which of their {unit.plural}" if self.records > 1 else ""
         return (
-            *super().assumptions,
             f"at most {self.drawn:,} of at least {self.clients:,} honest parties are drawn for a round, by "
-            f"chance alone, each with one {self.neighbours.unit.value} of at least {self.records:,}, and "
-            "nobody but the shuffler learns which parties are",
+            f"chance alone, each with one {unit.value} of at least {self.records:,}, and nobody but the "
+            f"shuffler learns which parties are{theirs}",
         )
 
 
@@ -325,10 +326,11 @@ class SelfDrawn(ByChance, frozen=True, tag=True):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """That so many parties toss a coin that nobody sees."""
+        """That so many parties toss a coin that nobody else sees but the shuffler."""
         return (
             f"each of {self.clients:,} honest parties joins a round with probability {self.rate:.6g}, by "
-            "chance of its own, and nobody learns which do",
+            "chance of its own, and nobody but the shuffler learns which do, or with which of their "
+            f"{self.neighbours.unit.plural}",
         )
 
 
@@ -348,7 +350,10 @@ def assumptions_of(event: Event) -> tuple[str, ...]:
         Clauses of a guarantee's sentence: no statement may leave one out.
     """
     # Equal parts say the same: a plan may hold thousands.
-    found = [assumptions_of(part) for part in dict.fromkeys(parts_of(event))]
+    parts = parts_of(event)
+    if isinstance(event, SelfDrawn):  # it says itself who may know whose units are sampled
+        parts = tuple(part.part if isinstance(part, Sampled) else part for part in parts)
+    found = [assumptions_of(part) for part in dict.fromkeys(parts)]
     clauses = [clause for part in found for clause in part]
     if isinstance(event, SelfDrawn):  # what one part says of its size, others do not bear out
         clauses = [clause for clause in clauses if all(clause in part for part in found)]
