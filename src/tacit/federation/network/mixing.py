@@ -82,6 +82,44 @@ class MixedRun:
         """Return the form of the parcel of every party of a round."""
         return {party: self.form(descriptor.step, n) for party, n in descriptor.circle.size_of.items()}
 
+    def check_batch(self, batch: SealedBatch, descriptor: Descriptor) -> None:
+        """Refuse numbers of a batch that no parties of the circle could have made together.
+
+        Of parties of one size, and of all of a circle, every number follows from how many they are; else each
+        is between those of the smallest and of the largest of so many parties.
+
+        Args:
+            batch: As the shuffler sent it.
+            descriptor: Of the round.
+
+        Raises:
+            ParameterError: A number is another; the shuffler is wrong, or lies.
+        """
+        circle, step = descriptor.circle.size_of, self.drawn(descriptor.step)
+        drawn = batch.came if step is None else step.drawn
+        # Of those that join by themselves, any number may.
+        fewest, most = (0, batch.came) if drawn is None else (drawn, drawn)
+        if not self._plan.n_min <= batch.came <= len(circle) or not fewest <= batch.parties <= most:
+            raise ParameterError(
+                f"a batch of this round must be of {self._plan.n_min} to {len(circle)} silos that came and "
+                f"of as many as the plan mixes, got {batch.came} and {batch.parties}."
+            )
+        forms = self.forms(descriptor)
+        sent = np.array(
+            [
+                [self.rows(descriptor.step, [size]), *forms[party].sealed, *forms[party].symbols]
+                for party, size in circle.items()
+            ]
+        )
+        sent.sort(axis=0)
+        low, high = sent[: batch.parties].sum(axis=0), sent[len(sent) - batch.parties :].sum(axis=0)
+        said = (batch.rows, *batch.sealed, *batch.symbols)
+        if len(said) != len(low) or not all(a <= n <= b for a, n, b in zip(low, said, high, strict=True)):
+            raise ParameterError(
+                f"a batch of {batch.parties} silos of this round cannot have the numbers of rows and "
+                "messages that the shuffler says."
+            )
+
     def describe(
         self, order: RoundOrder, *, active: set[int], session: bytes, draw: SealingKey
     ) -> Descriptor:

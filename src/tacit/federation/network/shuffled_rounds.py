@@ -176,6 +176,7 @@ class ShuffledRounds:
     ) -> Mixed:
         """Return a batch as the server reads it. One that it cannot is given up: nobody knows whose it is."""
         try:
+            self._mixed.check_batch(batch, signed.descriptor)
             return Mixed(open_batch(batch, form=form, info=signed.info, key=self._opening), replies)
         except (ParameterError, AuthenticationError) as error:
             return Mixed(None, replies, str(error))
