@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tacit.errors import ParameterError
 from tacit.jobs.deployed.own_model import own_model_path, write_own_model
+from tacit.jobs.deployed.silo_job import SiloJob
+from tacit.learning import make_algorithm
+from tacit.learning.algorithms import AdaPeD
+from tacit.ledger.private_files import replace_private
 
 
 class Untouched:
@@ -35,3 +42,48 @@ def test_who_took_part_in_no_round_has_no_model_of_its_own(tmp_path: Path) -> No
     silo: Any = Untouched()
     assert write_own_model(silo, "round", terms=silo, run="lab", state=tmp_path) is None
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(28, "No space left on device"), ParameterError("the folder is no folder.")]
+)
+def test_a_full_disk_holds_up_no_answer(
+    error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The model is stored with the answer; its file is written with the next one."""
+    written: list[str] = []
+    full = [True]
+
+    def write(_silo: Any, statistic: str, **_: Any) -> None:
+        if full.pop():
+            raise error
+        written.append(statistic)
+
+    monkeypatch.setattr("tacit.jobs.deployed.silo_job.write_own_model", write)
+    job: Any = SimpleNamespace(
+        _settings=SimpleNamespace(algorithm=make_algorithm("adaped")),
+        config=SimpleNamespace(state=tmp_path),
+        job=SimpleNamespace(terms=None),
+    )
+    with caplog.at_level(logging.ERROR, logger="tacit.silo"):
+        SiloJob._keep_own_model(job, job, "lab")
+    assert "own model is not written" in caplog.text
+    full[:] = [False]
+    SiloJob._keep_own_model(job, job, "lab")
+    assert written == [AdaPeD.personal]
+
+
+def test_half_of_a_file_is_taken_away_where_the_disk_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "model.json"
+    replace_private(path, b"whole")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        replace_private(path, b"half")
+    assert [one.name for one in tmp_path.iterdir()] == ["model.json"]
+    assert path.read_bytes() == b"whole"

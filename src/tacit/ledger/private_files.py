@@ -23,11 +23,15 @@ def replace_private(path: Path, data: bytes) -> None:
         OSError: It cannot be written; what was there is there.
     """
     new = unfinished_file(path)
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _FILE), "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
+    try:
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _FILE), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+    except BaseException:
+        new.unlink(missing_ok=True)  # a full disk needs the room that half of a file takes
+        raise
     folder = os.open(path.parent, os.O_RDONLY)  # without it, a power cut may bring back the old name
     try:
         os.fsync(folder)

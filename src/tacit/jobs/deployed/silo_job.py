@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import tempfile
 import warnings
@@ -11,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
@@ -29,7 +31,7 @@ from tacit.federation.network.silo_doors import hub_client, poll_hub, serve_sock
 from tacit.federation.network.silo_service import CONSENT_FILE, LEDGER_FILE, SiloService
 from tacit.federation.network.silo_start import open_own_ledger
 from tacit.jobs.deployed.federation_job import FederationJob, read_job
-from tacit.jobs.deployed.own_model import write_own_model
+from tacit.jobs.deployed.own_model import own_model_path, write_own_model
 from tacit.jobs.deployed.silo_config import SiloConfig
 from tacit.learning.algorithms import Method, algorithm_name
 from tacit.learning.objective import Grouped, Records
@@ -40,6 +42,8 @@ from tacit.ledger import Cost, Ledger
 from tacit.privacy import Guarantee, PrivacyBudget, TrustModel
 
 __all__ = ["PricedPlan", "SiloJob"]
+
+_LOGGER: Final = logging.getLogger("tacit.silo")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,10 +243,19 @@ class SiloJob:
                 ledger.close()
 
     def _keep_own_model(self, silo: Silo, run: str) -> None:
-        """Write the silo's personal model after an answer, where an algorithm makes one."""
-        algorithm = self._settings.algorithm
-        if isinstance(algorithm, Method) and algorithm.personal:
-            write_own_model(silo, algorithm.personal, terms=self.job.terms, run=run, state=self.config.state)
+        """Write the silo's personal model after an answer, where an algorithm makes one.
+
+        A file that cannot be written, as on a full disk, holds up no answer: the model itself is stored with
+        that, and every further answer writes it anew.
+        """
+        algorithm, state = self._settings.algorithm, self.config.state
+        if not isinstance(algorithm, Method) or not algorithm.personal:
+            return
+        try:
+            write_own_model(silo, algorithm.personal, terms=self.job.terms, run=run, state=state)
+        except (OSError, ParameterError) as error:  # the latter of its folder
+            facts = {"run": run, "file": str(own_model_path(state, run)), "why": error}
+            _LOGGER.error("the silo's own model is not written, and is as it was", extra={"facts": facts})
 
     async def serve(self, service: SiloService, stop: asyncio.Event) -> None:
         """Answer requests, by whichever door the configuration names, until `stop` is set."""
