@@ -58,6 +58,15 @@ def test_every_record_gets_its_label_and_probabilities(
     )
 
 
+def test_code_that_the_model_is_not_of_is_said_not_to_be_used(
+    run: Path, new: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert scored(run, new, tmp_path / "scored.csv", "--module", "nowhere.nets:Net") == 0
+    assert "note: --module nowhere.nets:Net is not used: the model is linear." in capsys.readouterr().err
+    assert main(["model", "show", str(run), "--module", "nowhere.nets:Net"]) == 0
+    assert "nowhere.nets:Net is not used" in capsys.readouterr().err
+
+
 def test_programs_read_counts_of_what_did_not_fit(
     run: Path, new: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

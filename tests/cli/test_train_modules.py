@@ -90,6 +90,7 @@ def test_tables_of_one_other_record_are_told_apart_by_nothing_public(
     assert "--module frail_networks:Net" in capfd.readouterr().err
     assert main([*words, "--module", "frail_networks:Net"]) == 2
     assert "a graph needs a linear model" in capfd.readouterr().err
+    assert "the weights that the module starts from hold nothing of the data" in seen[0][2]
 
 
 def test_silos_are_told_that_a_job_names_code(

@@ -120,7 +120,7 @@ def test_images_need_not_be_square() -> None:
 def test_a_perceptron_of_images_sees_them_filtered() -> None:
     data = load("digits")
     fits = [
-        PrivateNeuralClassifier(hidden=8, shape=shape, rounds=3, random_state=0).fit(
+        PrivateNeuralClassifier(trust="none", hidden=8, shape=shape, rounds=3, random_state=0).fit(
             data.X[:300], data.y[:300]
         )
         for shape in ((8, 8), None)

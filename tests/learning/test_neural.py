@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.utils.estimator_checks import check_estimator
 
-from tacit.errors import BudgetError, DataError, ParameterError
+from tacit.errors import BudgetError, DataError, ParameterError, PrivacyWarning
 from tacit.learning import (
     FederatedLogisticRegression,
     Logistic,
@@ -21,6 +21,7 @@ from tacit.learning import (
     NoisyMinibatchSGD,
     NoisySpider,
     PrivateNeuralClassifier,
+    PrivateNeuralRegressor,
     PublicSample,
 )
 from tacit.learning.defaults import choose_for_network, signal
@@ -44,11 +45,26 @@ def classifier(**changes: Any) -> PrivateNeuralClassifier:
 @pytest.mark.filterwarnings("default")
 def test_scikit_learn_accepts_it() -> None:
     found = check_estimator(
-        PrivateNeuralClassifier(random_state=0, rounds=40, hidden=8), on_skip=None, on_fail=None
+        PrivateNeuralClassifier(trust="none", random_state=0, rounds=40, hidden=8), on_skip=None, on_fail=None
     )
     assert [one for one in found if one["status"] not in ("passed", "skipped")] == []
     held = [one["check_name"] for one in found if one["status"] == "passed"]
     assert {"check_fit_idempotent", "check_n_features_in", "check_classifiers_train"} <= set(held)
+
+
+@pytest.mark.parametrize("kind", [PrivateNeuralClassifier, PrivateNeuralRegressor])
+def test_a_private_network_without_a_budget_warns(kind: Any) -> None:
+    with pytest.warns(PrivacyWarning, match=f"{kind.__name__} has no budget, and trains without privacy"):
+        model = kind(rounds=1, hidden=2).fit(X[:20], Y[:20])
+    assert model.guarantee_.epsilon == math.inf
+    kind(trust="none", rounds=1, hidden=2).fit(X[:20], Y[:20])  # no warning, which would be an error here
+
+
+def test_a_guarantee_says_that_training_starts_at_public_numbers() -> None:
+    said = classifier(rounds=1).fit(X, Y).guarantee_.assumptions
+    assert "the weights that training starts from are public random numbers" in said
+    linear = classifier(rounds=1, module="scattering").fit(np.tile(X, (1, 32)), Y).guarantee_.assumptions
+    assert not [clause for clause in linear if "starts from" in clause]
 
 
 # What it learns
@@ -69,7 +85,7 @@ def test_it_learns_under_every_trust_what_no_linear_model_can(trust: Any) -> Non
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
 def test_without_a_budget_it_learns_several_classes(activation: Any) -> None:
     flowers, names = load_iris(return_X_y=True)
-    model = PrivateNeuralClassifier(activation=activation, random_state=0).fit(
+    model = PrivateNeuralClassifier(trust="none", activation=activation, random_state=0).fit(
         flowers, np.array(["a", "b", "c"])[names], silos=np.arange(150) % 2
     )
     assert model.score(flowers, np.array(["a", "b", "c"])[names]) > 0.93
@@ -81,7 +97,7 @@ def test_without_a_budget_it_learns_several_classes(activation: Any) -> None:
 
 
 def test_two_classes_have_one_score() -> None:
-    model = PrivateNeuralClassifier(rounds=20, random_state=0).fit(X, Y)
+    model = PrivateNeuralClassifier(trust="none", rounds=20, random_state=0).fit(X, Y)
     scores, odds = model.decision_function(X), model.predict_proba(X)
     assert scores.shape == (N,)
     np.testing.assert_allclose(odds[:, 1], 1 / (1 + np.exp(-scores)))
@@ -168,7 +184,7 @@ def test_what_cannot_be_trained_is_refused(changes: dict[str, Any], message: str
 
 def test_labels_of_one_class_are_refused() -> None:
     with pytest.raises(DataError, match="at least two classes"):
-        PrivateNeuralClassifier().fit(X, np.zeros(N))
+        PrivateNeuralClassifier(trust="none").fit(X, np.zeros(N))
 
 
 def test_a_label_that_is_no_class_is_a_record_of_zeros() -> None:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from tacit.cli.output import print_line
 from tacit.errors import ParameterError
 
-__all__ = ["ModuleFlag", "check_file", "check_picture", "find_run", "make_folder"]
+if TYPE_CHECKING:
+    from tacit.jobs import TrainedModel
+
+__all__ = ["ModuleFlag", "check_file", "check_picture", "find_run", "make_folder", "note_unused"]
 
 _PICTURES: Final = (".png", ".pdf", ".svg", ".jpg", ".jpeg", ".webp", ".eps", ".ps", ".tif", ".tiff")
 
@@ -84,3 +89,14 @@ def _refused(name: str, path: Path, error: OSError | ValueError) -> ParameterErr
     """Return the refusal with the system's reason."""
     reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
     return ParameterError(f"{name} must be something that can be written, got {str(path)!r}: {reason}.")
+
+
+def note_unused(modules: Sequence[str] | None, model: TrainedModel) -> None:
+    """Say on the error stream which code that was named is none that the model is of, and so is not run."""
+    for name in sorted({*(modules or ())} - {str(model.model)}):
+        print_line(
+            to_error=True,
+            label="note",
+            text=f"--module {name} is not used: the model is {model.model}.",
+            colour="yellow",
+        )

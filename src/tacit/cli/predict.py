@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tacit.cli.files import ModuleFlag, check_file, find_run
+from tacit.cli.files import ModuleFlag, check_file, find_run, note_unused
 from tacit.cli.output import JsonFlag, print_json, print_line, print_table, print_text
 from tacit.errors import DataError, ParameterError, install_extra
 
@@ -42,6 +42,7 @@ def predict(
     from tacit.jobs import load_model
 
     model = load_model(find_run(run), modules=module or ())
+    note_unused(module, model)
     frame = _read(table, model)
     try:
         scored = model.score_table(frame)

@@ -35,7 +35,7 @@ from tacit.learning.settings import Settings
 from tacit.learning.task import LinearTask, bounded_features
 from tacit.numerics import Array
 from tacit.privacy import Guarantee, Neighbours, Part, PrivacyBudget, Relation, Unit
-from tacit.privacy.run_clauses import clauses_of_run
+from tacit.privacy.run_clauses import clauses_of_run, clauses_of_start
 from tacit.privacy.weak import warn_of_weak
 
 __all__ = ["FEWEST_UNITS", "JobTerms"]
@@ -293,7 +293,7 @@ class JobTerms:
         Args:
             trained_with: How many public records the model was trained with.
         """
-        return clauses_of_run(
+        said = clauses_of_run(
             self.neighbours,
             public=self.facts.public,
             read_off=self.facts.read_off,
@@ -301,6 +301,7 @@ class JobTerms:
             trained_with=trained_with,
             sensitive=self.config.sensitive_columns,
         )
+        return (*said, *clauses_of_start(str(self.config.architecture)))
 
     def with_clauses(
         self, guarantees: Sequence[Guarantee], *, trained_with: int = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,15 +13,19 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from tacit.data.validated import validated
-from tacit.errors import ParameterError, check_choice, check_count
+from tacit.errors import ParameterError, PrivacyWarning, check_choice, check_count
 from tacit.learning.architecture import Architecture, read_shape
 from tacit.learning.federated import Federated, FederatedClassifier, TaskOf
+from tacit.learning.fitting import Request
 from tacit.learning.labelled import public_targets
 from tacit.learning.loss_choice import LossChoice
 from tacit.learning.model import scale_target
 from tacit.learning.networks import Activation
 from tacit.learning.task import Task, bounded_features, feature_bounds, target_bounds
+from tacit.learning.training import Trained
+from tacit.means import MomentBound
 from tacit.numerics import Array
+from tacit.privacy.run_clauses import clauses_of_start
 
 __all__ = ["PrivateNeuralClassifier", "PrivateNeuralRegressor"]
 
@@ -34,6 +39,25 @@ class _Neural(Federated):
     activation: Activation = "relu"
     shape: Any = None
     start_seed: int = 0
+
+    def _request(self, moment: MomentBound | None = None) -> Request:
+        """Return the parameters, checked; a name that says private is believed, so warn where nothing is."""
+        if self.budget is None and self.trust != "none":
+            warnings.warn(
+                f"{type(self).__name__} has no budget, and trains without privacy: give a `budget`, or say "
+                "trust='none'.",
+                PrivacyWarning,
+                stacklevel=3,
+            )
+        return super()._request(moment)
+
+    def _keep(self, task: Task, run: tuple[Trained, list[str]], notes: list[str]) -> Self:
+        """Keep a finished run, whose guarantee says where training started."""
+        if self.budget is None:
+            return super()._keep(task, run, notes)
+        network = self._network()
+        named = str(network) if isinstance(network, Architecture) else None
+        return super()._keep(task, run, [*notes, *clauses_of_start(named)])
 
     def _network(self) -> Architecture | Any:
         """Return what is trained: by its name, or a module."""
@@ -92,7 +116,8 @@ class PrivateNeuralClassifier(_Neural, FederatedClassifier):
         start_seed: Seed of the random weights that training starts from. They are public and cost nothing.
             A module that is given as such starts from its own.
         trust: As in `FederatedLogisticRegression`.
-        budget: Privacy budget of each silo; None trains without privacy, and `guarantee_` says so.
+        budget: Privacy budget of each silo; None trains without privacy: `guarantee_` says so, and so does a
+            warning, unless trust is "none".
         neighbours: As in `FederatedLogisticRegression`.
         bounds: Public bounds (lower, upper) of the features; needed with a budget.
         public: As in `FederatedLogisticRegression`.

@@ -27,6 +27,7 @@ __all__ = [
     "clauses_of_public",
     "clauses_of_run",
     "clauses_of_silos",
+    "clauses_of_start",
     "clauses_of_sums",
     "compared_note",
     "is_about_public",
@@ -44,6 +45,8 @@ _TRAINED_WITH: Final = (
     " that the model was trained with are not protected, hold no record of the data and were not chosen by "
     "looking at them"
 )
+_RANDOM: Final = "the weights that training starts from are public random numbers"
+_OWN: Final = "the weights that the module starts from hold nothing of the data"
 HELD_OUT: Final = "all scores on held-out records, computed without privacy, are kept by the data's owner"
 
 IN_ONE_PLACE: Final = "nobody sees a message before all of them are added up"
@@ -110,6 +113,20 @@ def clauses_of_part(neighbours: Neighbours, sensitive: Sequence[str]) -> tuple[s
         return ()
     named = f" ({', '.join(map(printable, sensitive))})" if sensitive else ""
     return (f"{_ATTRIBUTE}{named}",)
+
+
+def clauses_of_start(model: str | None) -> tuple[str, ...]:
+    """Return what guarantees rest on because of where training starts; a linear model starts at zero.
+
+    Args:
+        model: By its name, such as "mlp:64" or "package.module:Class", perhaps with more behind it; None for
+            a module of PyTorch, and "" where nobody says which it is.
+    """
+    if model is None:
+        return (_OWN,)
+    if not model or model.startswith(("linear", "scattering")):
+        return ()
+    return (_RANDOM,) if model.startswith(("mlp:", "cnn")) else (_OWN,)
 
 
 def is_about_public(clause: str) -> bool:

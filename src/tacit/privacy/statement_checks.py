@@ -20,6 +20,7 @@ from tacit.privacy.run_clauses import (
     SCORED,
     SIMULATED,
     clauses_of_run,
+    clauses_of_start,
     compared_note,
     is_about_public,
 )
@@ -182,6 +183,7 @@ def _check_words(run: Statement, data: DataFacts) -> None:
             trained_with=data.trained_with.get(about.trust, 0),
             sensitive=data.sensitive,
         )
+        said = (*said, *clauses_of_start(run.model or ""))
         if (claim.neighbours.part is Part.SENSITIVE) is not bool(data.sensitive):
             raise VerificationError(
                 f"{where}it is about {claim.neighbours}, and data name "

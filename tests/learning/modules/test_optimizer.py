@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.errors import BudgetError, LedgerError, ParameterError
+from tacit.errors import BudgetError, LedgerError, ParameterError, PrivacyWarning
 from tacit.federation import Fixed, Poisson
 from tacit.learning import Logistic, NoisyMinibatchSGD, PrivateOptimizer, Settings, torch_objective
 from tacit.learning.preparation import prepare
@@ -200,6 +200,19 @@ def test_a_state_is_of_its_run() -> None:
 def test_what_cannot_be_stepped_is_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         private(**changes)
+
+
+@pytest.mark.parametrize(
+    ("budget", "message"),
+    [
+        (PrivacyBudget(1.0, 0.1), "delta 0.1 is not below 1 / 60, one over the number of records"),
+        (PrivacyBudget(30.0, 1e-5), "epsilon 30 promises next to nothing"),
+    ],
+)
+def test_a_budget_that_promises_nothing_is_said_to(budget: PrivacyBudget, message: str) -> None:
+    with pytest.warns(PrivacyWarning, match=message) as said:
+        private(budget=budget)
+    assert said[0].filename == __file__
 
 
 def test_an_optimizer_that_wants_the_loss_is_refused_before_the_ledger_pays(tmp_path: Path) -> None:

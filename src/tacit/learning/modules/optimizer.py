@@ -26,6 +26,7 @@ from tacit.learning.training import silos_for
 from tacit.ledger import Accounts, Ledger, new_run, place_of
 from tacit.numerics import Array
 from tacit.privacy import Guarantee, PrivacyBudget, Relation, TrustModel
+from tacit.privacy.weak import warn_of_weak
 
 __all__ = ["PrivateOptimizer"]
 
@@ -46,7 +47,8 @@ class PrivateOptimizer:
         module: A `torch.nn.Module`, as `torch_objective` takes it. Its parameters are stepped in place.
         loss: As in `torch_objective`.
         X: Records, shape (n, *shape), numbers; arrays or tensors.
-        y: Labels, shape (n,), numbers.
+        y: Labels, shape (n,), numbers; a record whose label the loss has no use for, such as class 12 of 10,
+            counts as zero, silently: an error would tell of it.
         steps: How many steps the budget is for, >= 1.
         budget: What all steps together may cost; None takes the same steps without noise and claims nothing.
         clip: Norm that a record's gradient is clipped to, finite, > 0.
@@ -156,6 +158,8 @@ class PrivateOptimizer:
         prepared = prepare(settings, [len(records)])
         self.noise_multiplier, self._one_at_a_time = prepared.noise_multiplier, Lock()
         self._ask, self._open = _opened(settings, prepared.plan, records, ledger=ledger, seed=random_state)
+        if budget is not None:
+            warn_of_weak(budget.epsilon, budget.delta, units=len(records))
         if budget is not None and ledger is None and random_state is None:
             fits_of_this_process.warn(records.X, budget, stacklevel=2)
         self.guarantee_: Guarantee = self._ask.guarantees[0]
