@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tacit.errors import ParameterError, VerificationError
 from tacit.privacy import CONTINUOUS, Gaussian, Guarantee, PureDP, Unit, guarantee
 from tacit.privacy import statement as module
 from tacit.privacy.run_clauses import OPEN as OPEN_WORDS
-from tacit.privacy.run_clauses import compared_note
+from tacit.privacy.run_clauses import clauses_of_start, compared_note
 from tacit.privacy.statement import About, DataFacts, OpenModel, Statement, digest_of
 from tacit.privacy.statement_file import read_statement
 from tacit.privacy.strict_json import MOST_BYTES
@@ -20,7 +21,8 @@ OPEN = OpenModel(trust="none", sentence=OPEN_WORDS)
 
 
 def claim(name: str, epsilon: float = 1.0) -> Guarantee:
-    return guarantee(PureDP(epsilon), 0.0, observer=f"everybody outside silo {name!r}")
+    clauses = clauses_of_start("mlp:3")
+    return guarantee(PureDP(epsilon), 0.0, observer=f"everybody outside silo {name!r}", assumptions=clauses)
 
 
 def run_of(sizes: dict[str, int | None]) -> Statement:
@@ -53,6 +55,28 @@ def test_what_is_written_is_read_back_equal_and_is_true(sizes: dict[str, int | N
     statement = run_of(sizes)
     assert read_again(statement) == statement
     read_again(statement).verify()
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("mlp:3, 17 parameters", "the weights that training starts from are public random numbers"),
+        ("cnn@28x20, 17 parameters", "the weights that training starts from are public random numbers"),
+        ("my.nets:Net, 17 parameters", "the weights that the module starts from hold nothing of the data"),
+        ("linear, 17 parameters", ""),
+        ("scattering:2, 17 parameters", ""),
+    ],
+)
+def test_the_statement_of_a_network_says_where_its_weights_start(model: str, said: str) -> None:
+    bare = msgspec.structs.replace(claim("a"), assumptions=())
+    statement = msgspec.structs.replace(run_of({"a": 3}), model=model, guarantees=(bare,))
+    if not said:
+        statement.verify()
+        return
+    with pytest.raises(VerificationError, match=said):
+        statement.verify()
+    full = msgspec.structs.replace(bare, assumptions=(said,))
+    msgspec.structs.replace(statement, guarantees=(full,)).verify()
 
 
 def test_a_statement_from_before_models_were_named_is_read() -> None:
