@@ -101,14 +101,15 @@ def _first_below(profile: Profile, grid: Array, target: float) -> int:
 
 def loss_variance(forward: Profile, backward: Profile, *, low: float, high: float) -> float:
     """Return about the variance of one release's loss; it only sets the grid, so it need not be exact."""
-    step, variance = max((low + high) / 4096, FINEST), 0.0
-    for _ in range(4):
+    step, variance = max((low + high) / 4096, FINEST), math.inf
+    for _ in range(10):
         law = connect_the_dots(forward, backward, step=step, low=low, high=high)
         losses = (law.lowest + np.arange(law.mass.size)) * step
         mean = float(losses @ law.mass)
-        variance = float((losses - mean) ** 2 @ law.mass)
-        finer = max(math.sqrt(variance) / 8, (low + high) / LONGEST, FINEST)
-        if finer >= step:
+        before, variance = variance, float((losses - mean) ** 2 @ law.mass)
+        finer = max(math.sqrt(variance) / 8, step / 8, (low + high) / LONGEST, FINEST)
+        # Of rare, large losses most is known long before the grid is as fine as their deviation.
+        if finer >= step or variance >= 0.98 * before:
             break
         step = finer
     return max(variance, 1e-24)
