@@ -107,7 +107,7 @@ class VerificationError(TacitError, ValueError):
 
 
 class PlanWarning(UserWarning):
-    """A mechanism is left out of a plan, because what it offers cannot be built or has no price."""
+    """What is planned is not quite what was asked for: a mechanism is left out, or a rule is cut off."""
 
 
 class PrivacyWarning(UserWarning):

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from tacit.errors import ParameterError
+from tacit.errors import ParameterError, PlanWarning
 from tacit.literature import (
     NONCONVEX_METHODS,
     NonconvexProblem,
+    nonconvex_first_batch,
     nonconvex_momentum,
     nonconvex_rate,
     nonconvex_rate_table,
@@ -99,8 +100,18 @@ def test_momentum_at_round_numbers() -> None:
     assert nonconvex_momentum("mb-psgm-fg", facts()) == pytest.approx(10 / 64)
     assert nonconvex_momentum("mb-psgm", facts()) == pytest.approx(10 / 64)  # beta_b is 10 / 16
     assert nonconvex_momentum("ce-psgm", facts(epsilon=1000.0)) == pytest.approx(10 / 16)
-    assert nonconvex_momentum("ce-psgm-fg", facts(epsilon=1000.0)) == 1.0
+    with pytest.warns(PlanWarning, match=r"weight 15\.62 of ce-psgm-fg is above 1 and becomes 1"):
+        assert nonconvex_momentum("ce-psgm-fg", facts(epsilon=1000.0)) == 1.0
     assert nonconvex_momentum("mb-psgm", facts(lipschitz=1000.0)) == 1 / 64
+
+
+def test_the_first_batch_is_as_good_as_what_forgets_it() -> None:
+    assert nonconvex_first_batch("mb-psgm", facts()) == 64  # 100 / (64 (10 / 64)^2)
+    assert nonconvex_first_batch("mb-psgm-fg", facts()) == 100
+    with pytest.warns(PlanWarning, match="needs 6,400 records of a silo and has 100"):
+        assert nonconvex_first_batch("ce-psgm", facts(lipschitz=1000.0)) == 100
+    with pytest.raises(ParameterError, match="method must be one of"):
+        nonconvex_first_batch("diff2-gd", facts())
 
 
 @pytest.mark.parametrize("steps", [4, 400])

@@ -53,21 +53,19 @@ def test_a_huge_count_is_looser_but_never_below() -> None:
         assert np.all(composed[:10] <= exact.delta(epsilon[:10]) * slack)
 
 
-@pytest.mark.parametrize(
-    ("rate", "mu", "fine"), [(1e-6, 1 / 0.3, 2.148432e-06), (1e-9, 5.0, 2.7359409e-08)]
-)
+@pytest.mark.parametrize(("rate", "mu", "fine"), [(1e-6, 1 / 0.3, 2.148432e-06), (1e-9, 5.0, 2.7359409e-08)])
 def test_rare_large_losses_need_no_grid_as_fine_as_their_deviation(
     rate: float, mu: float, fine: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of deltas on grids of 2^20 points, one part in 1000 may be lost, and nothing gained."""
     points = []
 
-    def counted(*curve: Any, **grid: float) -> Any:
+    def counted(*curve: Any, **grid: Any) -> Any:
         points.append((grid["low"] + grid["high"]) / grid["step"])
         return connect_the_dots(*curve, **grid)
 
     monkeypatch.setattr(pld, "connect_the_dots", counted)
-    one = curves.sampled_fixed(curves.gaussian_curve(mu), rate)
+    one = curve_sampling.sampled_fixed(curves.gaussian_curve(mu), rate)
     found = float(compose_curves([(one, 1000)], accuracy=1e-8).delta(1.0))
     assert found == pytest.approx(fine, rel=1e-3)
     # What one round or another shows by itself (Bonferroni: few runs have two such rounds).

@@ -8,16 +8,25 @@ of 2024), Table 1 and Theorems 4.2 and A.2 to A.4, with what is wrong in print m
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Final, Literal, get_args
 
-from tacit.errors import ParameterError, check_choice, check_count, check_non_negative, check_positive
+from tacit.errors import (
+    ParameterError,
+    PlanWarning,
+    check_choice,
+    check_count,
+    check_non_negative,
+    check_positive,
+)
 
 __all__ = [
     "NONCONVEX_METHODS",
     "NonconvexProblem",
     "NonconvexRate",
+    "nonconvex_first_batch",
     "nonconvex_momentum",
     "nonconvex_rate",
     "nonconvex_rate_table",
@@ -200,6 +209,8 @@ def nonconvex_momentum(method: Method, problem: NonconvexProblem) -> float:
     beta_a = (M n epsilon Delta L)^(2/3) / (d^(1/3) R G^(4/3)), and beta_b = (M K b)^(1/3) (Delta L)^(2/3) /
     (R^(2/3) G^(4/3)).
 
+    Above 1 it is 1, with a `PlanWarning`: nothing is carried on then, and rates are not those of the method.
+
     Args:
         method: Of `NONCONVEX_METHODS`, but DIFF2.
         problem: Public facts.
@@ -210,13 +221,61 @@ def nonconvex_momentum(method: Method, problem: NonconvexProblem) -> float:
     Reference:
         PSGM (2024), Theorems 4.2 and A.2 to A.4, restored from their proofs.
     """
+    beta = _momentum(method, problem)
+    if beta > 1:
+        warnings.warn(
+            f"the momentum weight {beta:.4g} of {method} is above 1 and becomes 1: every round forgets what "
+            "was before it. More rounds, or a smaller budget, have one below 1.",
+            PlanWarning,
+            stacklevel=2,
+        )
+    return min(1.0, beta)
+
+
+def nonconvex_first_batch(method: Method, problem: NonconvexProblem) -> int:
+    """Return the least b0 >= K b / (R beta^2) of records that a silo uses in the first round.
+
+    The error of the first gradient is carried on for 1 / beta rounds: with fewer records it is the largest.
+    Methods with gradients of all records use all n. Where b0 would be more, it is n, with a `PlanWarning`.
+
+    Args:
+        method: Of `NONCONVEX_METHODS`, but DIFF2.
+        problem: Public facts.
+
+    Raises:
+        ParameterError: A method that has no momentum.
+
+    Reference:
+        PSGM (2024), the condition 1 / (R b0) <= beta^2 / (K b) of Theorems 4.2 and A.3.
+
+    Example:
+        >>> facts = NonconvexProblem(silos=10, n=1000, dim=100, epsilon=1.0, rounds=100, local_batch=10)
+        >>> nonconvex_first_batch("mb-psgm", facts)
+        10
+    """
+    p, beta = problem, min(1.0, _momentum(method, problem))
+    if method.endswith("-fg"):
+        return p.n
+    least = math.ceil(p.local_steps * p.local_batch / (p.rounds * beta**2) * (1 - 1e-12))
+    if least > p.n:
+        warnings.warn(
+            f"the first round of {method} needs {least:,} records of a silo and has {p.n:,}: its error stays "
+            "above that of later rounds.",
+            PlanWarning,
+            stacklevel=2,
+        )
+    return min(max(least, 1), p.n)
+
+
+def _momentum(method: Method, problem: NonconvexProblem) -> float:
+    """Return max(1 / R, min(beta_a, beta_b)), which may be above 1."""
     check_choice("method", method, [one for one in NONCONVEX_METHODS if not one.startswith("diff2")])
     p = problem
     known: float = p.moved ** (2 / 3) / p.lipschitz ** (4 / 3)
     beta: float = p.budget ** (2 / 3) * known / (p.dim ** (1 / 3) * p.rounds)
     if not method.endswith("-fg"):
         beta = min(beta, p.samples ** (1 / 3) * known / p.rounds ** (2 / 3))
-    return min(1.0, max(1 / p.rounds, beta))
+    return max(1 / p.rounds, beta)
 
 
 def nonconvex_step_size(method: Method, problem: NonconvexProblem, *, noise: float = 0.0) -> float:
@@ -237,7 +296,7 @@ def nonconvex_step_size(method: Method, problem: NonconvexProblem, *, noise: flo
         PSGM (2024), Theorems 4.2 and A.2 to A.4; without the K of Theorems A.3 and A.4, where H = 1.
     """
     check_non_negative("noise", noise)
-    p, beta, K = problem, nonconvex_momentum(method, problem), problem.local_steps
+    p, beta, K = problem, min(1.0, _momentum(method, problem)), problem.local_steps
     server = [math.sqrt(beta / (p.dim * p.rounds)) * p.budget]
     if not method.endswith("-fg"):
         server.append(math.sqrt(beta * p.samples))

@@ -69,9 +69,7 @@ def compose_curves(parts: Sequence[tuple[Curve, int]], *, accuracy: float) -> Cu
     return Curve(forward=forward, backward=backward, max_loss=max_loss)
 
 
-def _compose_direction(
-    parts: _Parts, accuracy: float, *, knot: float
-) -> list[LossDistribution]:
+def _compose_direction(parts: _Parts, accuracy: float, *, knot: float) -> list[LossDistribution]:
     """Return laws that all bound the composed loss, from each part's curves of (P, Q) and of (Q, P)."""
     total = sum(count for _, _, count in parts)
     if total > _MOST:

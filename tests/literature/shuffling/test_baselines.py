@@ -74,6 +74,35 @@ def test_fmt22_closed_form(n: int, e: float, delta: float, wanted: float) -> Non
     assert baselines.fmt22_epsilon(e, n, delta) > baselines.clones_epsilon(e, n, delta)
 
 
+@pytest.mark.parametrize(
+    ("n", "e", "wanted", "cap"),
+    [
+        (1000, 0.5, 0.1554089143, 2.152568),
+        (10**4, 1.0, 0.1189648555, 4.456053),
+        (10**6, 1.0, 0.0118826146, 9.061322),
+        (10**6, 3.0, 0.0632869156, 9.061322),
+    ],
+)
+def test_artanh_form_is_half_the_closed_form_and_reaches_further(
+    n: int, e: float, wanted: float, cap: float
+) -> None:
+    delta = 1e-6
+    found = baselines.clones_artanh_epsilon(e, n, delta)
+    assert found == pytest.approx(wanted, abs=6e-11)
+    assert baselines.clones_epsilon(e, n, delta) < found < 0.6 * baselines.fmt22_epsilon(e, n, delta)
+    assert cap > baselines.fmt22_largest_level(n, delta) + 0.69
+    with pytest.raises(ParameterError, match="parties"):
+        baselines.clones_artanh_epsilon(cap + 2e-6, n, delta)
+    for level in np.linspace(0.1, cap - 1e-6, 9).tolist():
+        # Near the cap an argument of 1 or more proves nothing, and neither does more than the level.
+        try:
+            proven = baselines.clones_artanh_epsilon(level, n, delta)
+        except ParameterError as refused:
+            assert "< 1, E = e^local_epsilon" in str(refused)  # noqa: PT017 - either is right
+            continue
+        assert baselines.clones_epsilon(level, n, delta) < proven <= level
+
+
 def test_fmt22_refuses_what_is_not_proven_and_never_exceeds_the_local_level() -> None:
     with pytest.raises(ParameterError, match=r"= 1\.63"):
         baselines.fmt22_epsilon(2.0, 1000, 1e-5)

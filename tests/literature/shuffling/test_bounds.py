@@ -67,6 +67,7 @@ def test_conditions_are_refused() -> None:
         ("Erlingsson et al. (2019)", (0.5, 2000, 1e-6, 1, 1.0), "local_epsilon < 1/2"),
         ("thesis bound 1, simplified", (3.0, 2000, 1e-6, 1, 1.0), "parties / 9"),
         ("clones closed form, optimal composition", (3.0, 2000, 1e-6, 1, 1.0), "local_epsilon <="),
+        ("clones artanh form, optimal composition", (3.0, 2000, 1e-6, 1, 1.0), "local_epsilon <="),
         ("Feldman et al. (2023)", (5.0, 100, 1e-6, 1, 1.0), "orders <="),
         ("printed lemma, constant 1536", (0.9, 10**6, 1e-6, 1, 1.0), "local_epsilon >= 1"),
         ("printed lemma, two shuffles of a sample", (1.0, 100, 1e-6, 1, 0.05), "1536"),

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tacit.errors import ParameterError
-from tacit.literature.shuffling.rounds import WHOLE_ORDERS, cldp_epsilons, cldp_renyi, dss_renyi
+from tacit.errors import ParameterError, PlanWarning
+from tacit.literature.shuffling.rounds import (
+    WHOLE_ORDERS,
+    cldp_epsilons,
+    cldp_renyi,
+    dss_renyi,
+    dss_round,
+)
+from tacit.literature.shuffling.rule import cldp_rule
 from tacit.literature.shuffling.subsampled import subsampled_renyi
-from tacit.privacy import renyi_to_epsilon
+from tacit.privacy import Repeat, Shuffled, epsilon_of, renyi_to_epsilon
+from tacit.privacy.shuffling import drawn_round
 
 
 def test_renyi_of_one_record_of_each() -> None:
@@ -54,3 +63,31 @@ def test_all_accountants_beside_one_another() -> None:
     several = cldp_epsilons(1.0, 1e-6, sampled_records=5, **sizes)
     assert min(several.values()) == several["curve"] > one["curve"]
     assert several["composition"] <= 5.573231 * (1 + 1e-4)
+
+
+def test_closed_tails_where_hardly_anybody_joins_are_exact_ones_and_it_is_said() -> None:
+    """Of 40 who join on average, 2 E e^(-q n / 12) is above .19: q n >= 24 (epsilon0 + ln 2) = 40.6."""
+    few: Any = {"clients": 400, "rate": 0.1}
+    with pytest.warns(PlanWarning, match=r"closed ones need clients \* rate >= 40\.64, got 40"):
+        found = dss_round(1.0, 1e-6, tails="thesis", **few)
+    assert found == dss_round(1.0, 1e-6, **few)
+    enough: Any = {"clients": 410, "rate": 0.1}
+    assert dss_round(1.0, 1e-6, tails="thesis", **enough).delta > dss_round(1.0, 1e-6, **enough).delta
+
+
+@pytest.mark.parametrize(("clients", "rate"), [(1000, 0.1), (10_000, 0.5)])
+def test_the_rule_of_thumb_stays_below_its_budget_and_is_the_central_order(clients: int, rate: float) -> None:
+    epsilon, delta, dim = 1.0, 1e-6, 20
+    rule = cldp_rule(epsilon, delta, clients=clients, dim=dim, rate=rate)
+    assert rule.rounds == round(clients / rate)
+    # T = m n / q: epsilon0 is epsilon over both logarithms.
+    assert rule.local_epsilon == pytest.approx(
+        epsilon / math.sqrt(math.log(2 * clients / delta) * math.log(2 / delta))
+    )
+    drawn = round(rate * clients)
+    once = drawn_round(lambda k: Shuffled(rule.local_epsilon, k), clients=clients, drawn=drawn)
+    assert 0.1 * epsilon < epsilon_of(Repeat(once, rule.rounds), delta) < epsilon
+    central = math.sqrt(dim * math.log(1 / delta)) / (clients * epsilon)
+    assert rule.order == pytest.approx(central * math.log(clients / delta) ** 1.5)
+    with pytest.raises(ParameterError, match="rate"):
+        cldp_rule(epsilon, delta, clients=clients, dim=dim, rate=0.0)

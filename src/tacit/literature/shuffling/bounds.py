@@ -201,6 +201,7 @@ _PRICES: Mapping[str, Epsilon] = {
     "clones, strong composition": _by_composition(_clones, strong=True),
     "clones closed form, optimal composition": _by_composition(baselines.fmt22_epsilon, strong=False),
     "clones closed form, strong composition": _by_composition(baselines.fmt22_epsilon, strong=True),
+    "clones artanh form, optimal composition": _by_composition(baselines.clones_artanh_epsilon, strong=False),
     "Erlingsson et al. (2019)": _by_composition(baselines.efm19_epsilon, strong=False),
     "Erlingsson et al. (2019), Rényi": _by_renyi(_unsampled(baselines.efm19_renyi), ORDERS),
     "privacy blanket, Hoeffding": _by_composition(baselines.bbg19_epsilon, strong=False),

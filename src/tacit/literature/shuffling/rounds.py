@@ -9,13 +9,14 @@ Sections 4.3, 4.4 and 5.4.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from tacit.errors import check_choice, check_count, check_non_negative, check_probability
+from tacit.errors import PlanWarning, check_choice, check_count, check_non_negative, check_probability
 from tacit.literature.composition import optimal_composition, strong_composition
 from tacit.literature.shuffling.baselines import clones_epsilon
 from tacit.literature.shuffling.subsampled import check_sample, subsampled_renyi
@@ -181,7 +182,7 @@ def dss_round(
         spread: In (0, 1); Girgis (2023) takes 1/2.
         tails: "exact" binomial tails, each size with its own epsilon, or "thesis", the closed forms of Girgis
             (2023): the least epsilon with the largest rate, and 2 E e^{-q n / 12} for both tails (spread 1/2
-            only).
+            only). These say nothing for q n < 24 (epsilon0 + ln 2): then "exact", with a `PlanWarning`.
         amplification: What one shuffle costs; it must not rise with the number of messages.
 
     Raises:
@@ -203,6 +204,14 @@ def dss_round(
     within = delta * rate / records
     if tails == "thesis":
         check_choice("spread", str(spread), ("0.5",))
+    least = 24 * (local_epsilon + math.log(2))  # from there on, 2 E e^{-q n / 12} <= e^{-q n / 24}
+    if tails == "thesis" and mean < least:
+        warnings.warn(
+            f"exact tails are used: the closed ones need clients * rate >= {least:.4g}, got {mean:.4g}.",
+            PlanWarning,
+            stacklevel=2,
+        )
+    elif tails == "thesis":
         epsilon = amplified(amplification(local_epsilon, low, delta), high / item)
         outside = 2 * math.exp(local_epsilon - mean / 12)
         return RoundEpsilon(epsilon * ROUND_UP, min(within + outside, 1.0))
