@@ -42,6 +42,7 @@ from tacit.privacy import PrivacyBudget, TrustModel
 
 torch = pytest.importorskip("torch")
 from tacit.learning.modules.architectures import imported  # noqa: E402 - needs torch
+from tacit.learning.modules.plain import PlainSequence  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -80,6 +81,12 @@ def mlp() -> Any:
     return nn.Sequential(nn.Linear(6, 5), nn.ReLU(inplace=True), nn.Dropout(0.5), nn.Linear(5, CLASSES))
 
 
+def smooth() -> Any:
+    inner = nn.Sequential(nn.Linear(4, 3, bias=False), nn.Softplus(), nn.Dropout(0.5), nn.Linear(3, CLASSES))
+    layers = [nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 4), nn.Sigmoid(), nn.Identity()]
+    return nn.Sequential(nn.Flatten(), *layers, inner)
+
+
 def cnn() -> Any:
     return nn.Sequential(
         nn.Conv2d(2, 4, 3, stride=2, padding=1, groups=2),
@@ -107,6 +114,7 @@ def attention() -> Any:
 
 KINDS: dict[str, tuple[Any, dict[str, Any]]] = {
     "mlp": (mlp, {}),
+    "smooth": (smooth, {"shape": (2, 3)}),
     "cnn": (cnn, {"shape": (2, 8, 8)}),
     "series": (series, {"shape": (2, 10)}),
     "tied": (Tied, {"shape": (5,), "tokens": 7}),
@@ -133,7 +141,7 @@ def some_records(objective: ModuleObjective, n: int, seed: int, *, dtype: Any = 
 def one_by_one(objective: ModuleObjective, w: Array, records: Records) -> Array:
     """One gradient per record by plain differentiation."""
     module, rows = objective.module(w), []
-    parameters = list(module.parameters())
+    parameters = [one for one in module.parameters() if one.requires_grad]
     for x, y in zip(records.X, records.y, strict=True):
         record = torch.tensor(x[None]).to(torch.int64 if objective.tokens else parameters[0].dtype)
         said = module(record.reshape(1, *objective.shape))
@@ -182,6 +190,56 @@ def test_single_precision_is_near(kind: str) -> None:
     for dtype in (np.float64, np.float32):
         found = objective.clipped_sum(w, records, radius, dtype)
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6 * 20 * radius)
+
+
+def test_sequences_of_known_layers_go_back_by_their_rules() -> None:
+    """And others do not: what may compute something else, or has positions, or is watched."""
+
+    class Odd(nn.Linear):  # type: ignore[misc, name-defined]
+        def forward(self, x: Any) -> Any:
+            return 2 * super().forward(x)
+
+    watched, changed = nn.Sequential(nn.Linear(4, 3)), nn.Linear(4, 3)
+    watched[0].register_forward_hook(lambda _layer, _inputs, said: 2 * said)
+    changed.forward = lambda x: x[:, :3]
+    assert PlainSequence.of(changed, (4,), {id(one): "" for one in changed.parameters()}) is None
+    shared = nn.Linear(4, 4)
+    frozen = nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 3))
+    frozen[0].requires_grad_(False)
+    for module, shape in (
+        (nn.Sequential(Odd(4, 3)), (4,)),
+        (watched, (4,)),
+        (frozen, (4,)),
+        (nn.Sequential(shared, shared), (4,)),
+        (nn.Sequential(nn.ReLU(inplace=True), nn.Linear(4, 3)), (4,)),
+        (nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Flatten(), nn.Linear(6, 3)), (2, 4)),
+    ):
+        objective = torch_objective(module.double(), CROSS_ENTROPY, shape=shape)
+        assert objective._network.sequence is None
+        records, w = some_records(objective, 5, 1), objective.start()
+        rows = one_by_one(objective, w, records)
+        np.testing.assert_allclose(objective.gradients(w, records), rows, atol=1e-12)
+    for kind in KINDS:
+        assert (made(kind)._network.sequence is not None) == (kind in ("mlp", "smooth"))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_where_records_begin_in_memory_changes_no_bit(dtype: str) -> None:
+    """Records that begin as memory of PyTorch does are not copied, and not written."""
+    torch.manual_seed(3)
+    module = nn.Sequential(nn.Linear(31, 9), nn.ReLU(inplace=True), nn.Linear(9, CLASSES))
+    objective = torch_objective(module.to(getattr(torch, dtype)), CROSS_ENTROPY, chunk=8)
+    plain, w = some_records(objective, 40, 3, dtype=np.dtype(dtype)), objective.start()
+    rows, given = objective.gradients(w, plain), plain.X.copy()
+    memory = torch.empty(32 * 41, dtype=getattr(torch, dtype)).numpy()
+    for begin in (0, 1, 4, 16):
+        X = memory[begin : begin + 31 * 40].reshape(40, 31)
+        X[:] = given
+        records = Records.of(X, plain.y)
+        assert (objective.gradients(w, records) == rows).all()
+        objective.predictions(w, X)
+        np.testing.assert_array_equal(X, given)
+    assert (objective.gradients(w, plain.take(np.arange(7, 40))) == rows[7:]).all()
 
 
 def test_ghosts_are_taken_where_rows_are_dear() -> None:

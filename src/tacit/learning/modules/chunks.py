@@ -25,7 +25,7 @@ class Totals:
 
     def __init__(self, network: Any, silos: int, *, exact: bool) -> None:
         self._network, self.exact, self._silos = network, exact, silos
-        self._chunk = network.zeros(silos if exact else 1, exact=exact)
+        self._chunk = network.room(silos if exact else 1, exact=exact)
         self._sums: Array | None = None
 
     def add(self, parts: Mapping[str, Any], factors: Any, segments: Sequence[tuple[int, slice]]) -> None:
@@ -39,17 +39,20 @@ class Totals:
         here = [(silo - first, where) for silo, where in segments]
         wide = 1 + max((silo for silo, _ in here), default=0)
         if wide > len(self._chunk):
-            self._chunk = self._network.zeros(wide, exact=False)
-        chunk = self._chunk[:wide]
+            self._chunk = self._network.room(wide, exact=False)
+        chunk, factors = self._chunk[:wide], factors.to(self._chunk.dtype)
+        # Where one product writes each parameter, it need not read what is there.
+        onto = {"onto": 0} if len(here) == wide == 1 and self._network.written(parts) else {}
+        if not onto:
+            chunk.zero_()
         for name, part in parts.items():
-            part.add(chunk[:, self._network.place(name, part)], factors, here)
+            part.add(chunk[:, self._network.place(name, part)], factors, here, **onto)
         found = chunk.cpu().numpy()
         if self._sums is None and self._silos == 1:
             self._sums = found.astype(np.float64)
         else:
             self._sums = np.zeros((self._silos, found.shape[1])) if self._sums is None else self._sums
             self._sums[first : first + wide] += found
-        chunk.zero_()
 
     @property
     def sums(self) -> Array:
@@ -109,7 +112,7 @@ def taken(bad: Array | None) -> Any:
     return slice(None) if bad is None else np.where(bad, bad.argmin(), np.arange(len(bad)))
 
 
-def segments(ends: Array, part: slice) -> list[tuple[int, slice]]:
+def segments(ends: Sequence[int], part: slice) -> list[tuple[int, slice]]:
     """Return which records of a part are of which silo."""
     if len(ends) == 1:
         return [(0, slice(0, part.stop - part.start))]

@@ -16,11 +16,15 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tacit.learning.modules.folded import combined
 from tacit.learning.modules.parts import SINGLE_SLACK, Dense, Outer, ParameterRows, Product, Scattered
+from tacit.learning.modules.plain import PlainSequence
 from tacit.numerics import Array
 
 __all__ = ["HookedModule", "tensor_of"]
 
 _SIZES = (nn.Linear, nn.Conv1d, nn.Conv2d)
+_ALIGNED = 64
+"""Bytes that memory of PyTorch begins at a multiple of."""
+
 _NORMS = (nn.LayerNorm, nn.GroupNorm, nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d)
 
 
@@ -64,11 +68,13 @@ class HookedModule:
         }
         self.autocast = autocast
         self.slack = SINGLE_SLACK if self.dtype == torch.float32 else 0.0
-        self._last = len(shape) == 3 and self.device.type == "cpu"
+        self._names = {id(one): name for name, one in self.named.items()}
+        plain = not (tokens or autocast)
+        self._sequence = PlainSequence.of(module, shape, self._names) if plain else None
+        self._last = len(shape) == 3 and self.device.type == "cpu" and self._sequence is None
         if self._last:
             module.to(memory_format=torch.channels_last)
         self._flat = None if self._last or self.device.type != "cpu" else self._flattened()
-        self._names = {id(one): name for name, one in self.named.items()}
         self._calls: list[tuple[Any, Any, Any]] | None = None
         self.known: set[str] = set()
         self._pairs: dict[str, str] = {}
@@ -95,6 +101,11 @@ class HookedModule:
     def others(self) -> list[str]:
         """Names of the parameters whose rows are not made of factors."""
         return [name for name in self.named if name not in self.known]
+
+    @property
+    def sequence(self) -> PlainSequence | None:
+        """The module as a sequence of layers whose rules are known; None where it is no such one."""
+        return None if self.others else self._sequence
 
     def unknow(self, layers: Sequence[Any]) -> None:
         """Leave the parameters of layers to `torch.func`."""
@@ -134,11 +145,17 @@ class HookedModule:
             flags = torch.backends.cudnn.flags(
                 enabled=True, benchmark=False, deterministic=True, allow_tf32=False
             )
-        with flags, torch.autocast(self.device.type, enabled=False):
+        asked = torch.is_autocast_enabled(self.device.type)
+        with flags, torch.autocast(self.device.type, enabled=False) if asked else contextlib.nullcontext():
             yield
 
     def records(self, X: Array) -> Any:
-        """Return records as the module takes them, shape (n, *shape), in memory that the next ones take."""
+        """Return records as the module takes them, shape (n, *shape), in memory that the next ones take.
+
+        Where the module is known not to write them, and memory begins as that of PyTorch does, it is theirs.
+        """
+        if self.sequence is not None and self.device.type == "cpu" and _as_it_is(X, self.dtype):
+            return torch.from_numpy(X).view(len(X), *self.shape)
         dtype = torch.int64 if self.tokens else self.dtype
         if self._held is None or len(self._held) != len(X):
             self._held = torch.empty(np.shape(X), dtype=dtype)
@@ -154,6 +171,11 @@ class HookedModule:
         A module may change its input in place. Where PyTorch did not see it, and it did not do so to records
         that were tried, a record that is changed has no length, and counts as zero.
         """
+        if self.sequence is not None:
+            first = parts.get(self.sequence.first)
+            if isinstance(first, Product) and not self.sequence.constant:
+                first.lengths = torch.from_numpy(norms).to(self.device)
+            return
         if self.rewrites or not self._untouched:
             return
         lengths = norms if _equal(self._held.numpy(), X) else _where_equal(self._held.numpy(), X, norms)
@@ -166,13 +188,17 @@ class HookedModule:
             ):
                 part.lengths = tensor_of(lengths, torch.float64, self.device)
 
-    def zeros(self, silos: int, *, exact: bool) -> Any:
-        """Return zeros for sums, shape (silos, size): fresh ones in float64, or those of the last call."""
+    def room(self, silos: int, *, exact: bool) -> Any:
+        """Return memory for sums, shape (silos, size): zeros in float64, or what the last call left."""
         if exact:
             return torch.zeros(silos, self.size, dtype=torch.float64, device=self.device)
         if self._sums is None or len(self._sums) != silos:
             self._sums = torch.zeros(silos, self.size, dtype=self.dtype, device=self.device)
-        return self._sums.zero_()
+        return self._sums
+
+    def written(self, parts: Mapping[str, ParameterRows]) -> bool:
+        """Whether one matrix product writes each parameter, and none is left out."""
+        return self.sequence is not None and all(isinstance(part, Product) for part in parts.values())
 
     def place(self, name: str, part: ParameterRows) -> slice:
         """Return where the rows of a parameter are, and those of its bias, if they are with them."""
@@ -207,6 +233,10 @@ class HookedModule:
             slopes_of: The derivatives of the losses in predictions.
             together: Whether those of a bias may be with those of its weight, which are just before.
         """
+        if self.sequence is not None:
+            with torch.no_grad():
+                said = self.sequence.said(records.flatten(1))
+                return self.sequence.back(said, slopes_of(said[-1]), together=together)
         again = records.clone() if self.others else records  # a module may change what it is given
         predictions, calls = self.called(records)
         slopes = slopes_of(predictions.detach())
@@ -324,6 +354,16 @@ class HookedModule:
         if not each:
             return {name: one.new_zeros(0, *one.shape) for name, one in others.items()}
         return {name: torch.stack([one[name] for one in each]) for name in others}
+
+
+def _as_it_is(X: Array, dtype: Any) -> bool:
+    """Whether an array is as a tensor of PyTorch: in one piece, beginning where those do."""
+    return (
+        X.dtype == (np.float64 if dtype == torch.float64 else np.float32)
+        and X.flags.c_contiguous
+        and X.flags.writeable
+        and torch.from_numpy(X).data_ptr() % _ALIGNED == 0
+    )
 
 
 def _equal(held: Array, X: Array) -> bool:

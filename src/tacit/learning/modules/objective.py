@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -200,7 +201,7 @@ class ModuleObjective:
         Returns:
             Shape (silos, size): as silo by silo, but for the order of additions.
         """
-        ends = np.cumsum([len(one) for one in silos])
+        ends = list(accumulate(map(len, silos)))
         records = silos[0] if len(silos) == 1 else joined_silos(silos)
         totals = Totals(self._network, len(silos), exact=dtype is np.float64)
         for part, (parts,) in self._passes(records, [w]):
@@ -337,10 +338,10 @@ class ModuleObjective:
         # In whatever order squares were added up.
         inside = radius * (1 - (self.size + 256) * 2.0**-53 - self._network.slack)
         with np.errstate(over="ignore", invalid="ignore"):
-            sizes = np.sqrt(np.broadcast_to(np.asarray(squares.cpu().numpy()), (self.chunk,)))
+            sizes = np.sqrt(squares.cpu().numpy())
             ones = np.ones(len(sizes), dtype=np.float64 if exact else self._floats)
             factors = clip_slopes(ones, sizes, inside)
-        return self._torch.as_tensor(factors.astype(np.float64), device=self._network.device)
+        return self._torch.from_numpy(factors.astype(np.float64)).to(self._network.device)
 
     def _alike(self, chunk: int) -> bool:
         """Whether equal records have equal gradients to the last bit, wherever in a chunk they stand."""

@@ -89,7 +89,7 @@ def squares(values: Any) -> Any:
     flat = values.flatten(1)
     n, size = flat.shape
     if flat.dtype != torch.float32 or size % _BLOCK or size < _FEWEST:
-        return torch.linalg.vector_norm(flat.double(), dim=1) ** 2
+        return torch.linalg.vector_norm(flat, dim=1, dtype=torch.float64) ** 2
     found = (flat * flat).view(n, _BLOCK, -1).sum(1).sum(1, dtype=torch.float64)
     found += size * 2.0**-126
     odd = ~(found < torch.inf)
@@ -152,28 +152,28 @@ class Product:
     def squared(self, *, exact: bool) -> Any:  # noqa: ARG002
         """Return the squared norm of each row."""
         left = torch.linalg.vector_norm(self.left, dim=2, dtype=torch.float64) ** 2
-        if self.lengths is not None:
-            right = self.lengths[:, None] ** 2
-        elif self.groups == 1:  # only one of both is measured in single precision
-            right = squares(self.right)[:, None]
-        else:
+        if self.groups > 1:
             right = torch.linalg.vector_norm(self.right, dim=2, dtype=torch.float64) ** 2
-        return (left * (right + 1 if self.biased else right)).sum(1)
+            return (left * (right + 1 if self.biased else right)).sum(1)
+        # Only one of both is measured in single precision.
+        right = squares(self.right) if self.lengths is None else self.lengths**2
+        return left[:, 0] * (right + 1 if self.biased else right)
 
-    def add(self, totals: Any, factors: Any, segments: Sequence[Segment]) -> None:
-        """Add rows times factors to totals of silos."""
-        left, right = self.left.to(totals.dtype), self.right.to(totals.dtype)
-        left, right = times(left, factors), without_bad(right, factors)
+    def add(self, totals: Any, factors: Any, segments: Sequence[Segment], *, onto: int = 1) -> None:
+        """Add rows times factors to totals of silos; `onto` is 0 where, of one group, these are forgotten."""
+        left = times(self.left.to(totals.dtype), factors)
+        right = without_bad(self.right.to(totals.dtype), factors)
         groups, p = left.shape[1:]
         size = groups * p * right.shape[2]
         for silo, part in segments:
             own = totals[silo, :size].view(groups, p, -1)
             if groups == 1:  # a plain matrix product is the fastest
-                own[0].addmm_(left[part, 0].T, right[part, 0])
+                own[0].addmm_(left[part, 0].T, right[part, 0], beta=onto)
             else:
                 own += torch.einsum("ngp,ngd->gpd", left[part], right[part])
             if self.biased:
-                totals[silo, size:] += left[part].sum(0).flatten()
+                slopes = left[part].flatten(1)
+                totals[silo, size:].addmv_(slopes.T, slopes.new_ones(len(slopes)), beta=onto)
 
     def rows(self, part: slice) -> Any:
         """Return the rows."""

@@ -1,0 +1,130 @@
+"""A sequence of linear layers and functions of single numbers, forth and back by the rules of these layers.
+
+What PyTorch notes down to go back through any code takes as long as the products of a small network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from tacit.learning.modules.parts import Dense, ParameterRows, Product
+
+__all__ = ["PlainSequence"]
+
+_aten = torch.ops.aten
+
+_SAME = (nn.Identity, nn.Dropout)
+"""Layers that do nothing in evaluation mode."""
+
+_BACK: dict[type, Callable[[Any, Any, Any, Any], Any]] = {
+    nn.ReLU: lambda _layer, back, _told, said: _aten.threshold_backward(back, said, 0),
+    nn.Tanh: lambda _layer, back, _told, said: _aten.tanh_backward(back, said),
+    nn.Sigmoid: lambda _layer, back, _told, said: _aten.sigmoid_backward(back, said),
+    nn.Softplus: lambda layer, back, told, _said: _aten.softplus_backward(
+        back, told, layer.beta, layer.threshold
+    ),
+}
+"""Derivatives of functions at what they are told and say, times what comes back: the code of PyTorch."""
+
+
+class PlainSequence:
+    """Linear layers, each with its own weight, and functions between them.
+
+    Records are read and never written, so that they need no copy, and are what the first layer is told.
+
+    Args:
+        layers: The first one is linear.
+        names: The name of each parameter, by its identity.
+        constant: Whether records end in a feature that no layer gets.
+    """
+
+    def __init__(self, layers: Sequence[Any], names: Mapping[int, str], *, constant: bool) -> None:
+        self._layers, self.constant = layers, constant
+        self._named = [
+            [names.get(id(getattr(layer, kind, None)), "") for kind in ("weight", "bias")] for layer in layers
+        ]
+
+    @classmethod
+    def of(cls, module: Any, shape: Sequence[int], names: Mapping[int, str]) -> PlainSequence | None:
+        """Return a module as such a sequence; None where it is another one, or somebody watches its layers.
+
+        Args:
+            module: In evaluation mode.
+            shape: Of a record.
+            names: Of its parameters that need a gradient, by their identity.
+        """
+        # Those of the estimators, which get rows.
+        constant = hasattr(module, "record_shape")
+        if constant:
+            module, shape = module.module, module.record_shape
+        layers = _layers(module) or []
+        flat = len(shape) == 1 or type(next(iter(layers), None)) is nn.Flatten
+        layers = [one for one in layers if type(one) is not nn.Flatten]
+        if not flat or not layers or type(layers[0]) is not nn.Linear:
+            return None
+        own = [id(one) for layer in layers for one in layer.parameters(recurse=False)]
+        return cls(layers, names, constant=constant) if sorted(own) == sorted(names) else None
+
+    @property
+    def first(self) -> str:
+        """Name of the weight that records are multiplied with."""
+        return self._named[0][0]
+
+    def said(self, records: Any) -> list[Any]:
+        """Return what each layer is told, and what the last one says.
+
+        Args:
+            records: Shape (n, features).
+        """
+        found = [records[:, :-1] if self.constant else records]
+        for layer in self._layers:
+            found.append(layer.forward(found[-1]))
+        return found
+
+    def back(self, said: list[Any], slopes: Any, *, together: bool) -> dict[str, ParameterRows]:
+        """Return the rows of each parameter.
+
+        Args:
+            said: As `said` returns it.
+            slopes: The derivatives of the losses in predictions.
+            together: Whether rows of a bias are with those of its weight.
+        """
+        parts: dict[str, ParameterRows] = {}
+        for k in reversed(range(len(self._layers))):
+            layer = self._layers[k]
+            if type(layer) is not nn.Linear:
+                slopes = _BACK[type(layer)](layer, slopes, said[k], said[k + 1])
+                continue
+            weight, bias = self._named[k]
+            parts[weight] = Product(slopes[:, None], said[k][:, None], biased=together and bias != "")
+            if bias and not together:
+                parts[bias] = Dense(slopes)
+            if k:
+                slopes = slopes @ layer.weight
+        return parts
+
+
+def _layers(module: Any) -> list[Any] | None:
+    """Return what a module does one after the other; None where it may be something else.
+
+    Only of these very types: what inherits from them may compute something else.
+    """
+    watched = any(
+        getattr(module, f"_{kind}", None)
+        for kind in ("forward_hooks", "forward_pre_hooks", "backward_hooks", "backward_pre_hooks")
+    )
+    if watched or "forward" in vars(module):
+        return None
+    if type(module) is nn.Sequential:
+        parts = [_layers(each) for each in module]
+        return None if None in parts else [one for part in parts for one in part or ()]
+    if type(module) in _SAME:
+        return []
+    plain = type(module) in (nn.Linear, *_BACK) or (
+        type(module) is nn.Flatten and (module.start_dim, module.end_dim) == (1, -1)
+    )
+    return [module] if plain else None
