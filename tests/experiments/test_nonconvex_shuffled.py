@@ -36,11 +36,13 @@ def test_a_small_run_has_all_rows_and_statements() -> None:
     report = compute(20, 2, (), seeds=1, progress=lambda done, total: seen.append((done, total)))
     methods = {"behind a shuffler": 5, "trusted server": 5, "walks, equal silos": 6, "walks, sorted silos": 6}
     assert seen[-1] == (22 + 24, 22 + 24)
-    assert Counter(row["panel"] for row in report.rows) == methods
+    rows = [*report.rows, *report.more["walks"].rows]
+    assert Counter(row["panel"] for row in rows) == methods
+    assert [row["panel"] for row in report.rows] == ["behind a shuffler"] * 5 + ["trusted server"] * 5
     levels = report.more["levels"].rows
     assert len(levels) == 2 * 3 * 4
-    assert all(np.isfinite(float(str(row["squared error"]))) for row in (*report.rows, *levels))
-    assert len(list(statements(report.rows))) == 22 + 1 + 2 + 1 + 4 + 1 + 2 * 5
+    assert all(np.isfinite(float(str(row["squared error"]))) for row in (*rows, *levels))
+    assert len(list(statements(rows))) == 22 + 1 + 2 + 1 + 4 + 1 + 2 * 5
     assert len(list(level_statements(levels))) == 2 * (3 + 2 + 1)
     private = {(panel, method): measure for panel, method, measure in _cases(20, 2)}
     for case in (
@@ -73,12 +75,19 @@ def test_verdicts_follow_the_rows() -> None:
     for row in rows:
         row["standard error"], row["squared error"] = 0.0, 0.5 if row["epsilon"] == 1.6 else 0.6
     assert all("yes" in line for line in statements(rows))
+    rows[1]["squared error"], rows[1]["standard error"] = 0.61, 0.01  # up by 0.01, from 0.6
+    level = "falls with epsilon: not everywhere, but rises by no more than two standard errors."
+    assert next(statements(rows)).endswith(level)
+    rows[1]["squared error"], rows[1]["standard error"] = 0.5, 0.0
     for row in rows:
         if row["method"] in ("plain, reports", "mb-psgm-fg", "ce-psgm-fg, 5 steps"):
             row["squared error"] = 0.9 if row["epsilon"] == 1.6 else 0.8
     lines = list(statements(rows))
     assert "trusted server, mb-psgm-fg: the error falls with epsilon: no." in lines
-    assert any(line.endswith("dp-gd: no, at 0 of 2; more at epsilon 0.4, 1.6.") for line in lines)
+    assert any(
+        line.endswith("dp-gd, up to two standard errors: no, at 0 of 2; more at epsilon 0.4, 1.6.")
+        for line in lines
+    )
 
     levels = [facts | {"squared error": facts["known"]} for facts, _ in _levels(2, 1)]
     assert all(line.endswith("yes.") for line in level_statements(levels))

@@ -102,8 +102,8 @@ def networks(page: str) -> Iterator[str]:
 
 
 def carried(page: str) -> Iterator[str]:
-    rows, levels = tables(page)
-    yield from nonconvex_shuffled_statements.statements(rows)
+    rows, walks, levels = tables(page)
+    yield from nonconvex_shuffled_statements.statements([*rows, *walks])
     yield from nonconvex_shuffled_statements.level_statements(levels)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tacit.experiments.personal_models import compute, label_skewed, statements
-from tacit.learning import Records
+from tacit.learning import Multinomial, NetworkObjective, Records
 
 
 def test_a_small_run_has_all_lines_and_corrected_prices() -> None:
@@ -31,6 +33,13 @@ def test_a_small_run_has_all_lines_and_corrected_prices() -> None:
     (private,) = [row for row in rows if row["line"] == "AdaPeD" and row["epsilon"] == 8.0]
     assert 0 < float(str(private["printed epsilon"])) < 8.0
     assert len(list(statements(rows))) == 5 + 4
+
+    network = NetworkObjective(loss=Multinomial(), features=6, hidden=3, outputs=6)
+    others = list(compute("net", [replace(one, objective=network) for one in worlds], rounds=2, epsilons=()))
+    assert [row["line"] for row in others] == ["alone", "AdaPeD", "FedAvg", "FedAvg, then alone"]
+    assert replace(worlds[0], objective=network).start.any()  # at zero, no hidden unit differs from another
+    assert not worlds[0].start.any()
+    assert len(list(statements(others))) == 2 + 2
 
 
 def test_verdicts_turn_with_the_rows() -> None:

@@ -243,19 +243,21 @@ def compute(
                 }
             )
     levels: list[dict[str, object]] = []
-    for done, (facts, at) in enumerate(plain, start=len(rows)):
+    for done, (kind, at) in enumerate(plain, start=len(rows)):
         progress(done, total)
-        levels.append({**facts, "squared error": at()})
+        levels.append({**kind, "squared error": at()})
     progress(total, total)
+    walks = [row for row in rows if str(row["panel"]).startswith("walks")]
+    facts: Any = {"x": "epsilon", "y": "squared error", "error": "standard error", "line": "method"}
     return Report(
-        rows=rows,
-        x="epsilon",
-        y="squared error",
-        error="standard error",
-        line="method",
+        rows=[row for row in rows if row not in walks],
+        **facts,
         panel="panel",
         notes=(*_notes(each, rounds, seeds), *statements(rows), *level_statements(levels)),
         more={
+            "walks": Report(
+                rows=walks, **facts, panel="panel", log_y=True, title="Error where single silos walk"
+            ),
             "levels": Report(
                 rows=levels,
                 x="level",
@@ -264,7 +266,7 @@ def compute(
                 line="method",
                 panel="records",
                 title=f"Error after {2 * rounds} rounds of the printed rule, by the level of a report",
-            )
+            ),
         },
     )
 

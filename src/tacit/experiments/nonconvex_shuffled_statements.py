@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
@@ -80,12 +81,18 @@ def level_statements(rows: Sequence[Row]) -> Iterator[str]:
 
 def _falling(text: str, line: Mapping[float | None, Row]) -> str:
     """Say whether errors fall as epsilon grows."""
-    known = [epsilon for epsilon in line if epsilon is not None]
-    errors = [number(line[epsilon]["squared error"]) for epsilon in sorted(known)]
-    slack = [number(line[epsilon]["standard error"]) for epsilon in sorted(known)]
-    pairs = zip(errors, errors[1:], slack, slack[1:], strict=False)
-    falls = all(b <= a + 2 * (s * s + t * t) ** 0.5 for a, b, s, t in pairs)
-    return f"{text}: the error falls with epsilon: {yes(falls)}."
+    known = sorted(epsilon for epsilon in line if epsilon is not None)
+    pairs = [(line[a], line[b]) for a, b in pairwise(known)]
+    rises = [number(b["squared error"]) - number(a["squared error"]) for a, b in pairs]
+    beyond = any(rise > 2 * _joint(*pair) for rise, pair in zip(rises, pairs, strict=True))
+    level = "not everywhere, but rises by no more than two standard errors"
+    verdict = "no" if beyond else level if any(rise > 0 for rise in rises) else "yes"
+    return f"{text}: the error falls with epsilon: {verdict}."
+
+
+def _joint(a: Row, b: Row) -> float:
+    """Return the standard error of the difference of two errors."""
+    return math.hypot(number(a["standard error"]), number(b["standard error"]))
 
 
 def _below_one(lines: Lines) -> str:
@@ -104,8 +111,7 @@ def _ordered(text: str, low: Mapping[float | None, Row], high: Mapping[float | N
     held = []
     for epsilon in shared:
         a, b = low[epsilon], high[epsilon]
-        joint = (number(a["standard error"]) ** 2 + number(b["standard error"]) ** 2) ** 0.5
-        if number(a["squared error"]) <= number(b["squared error"]) + 2 * joint:
+        if number(a["squared error"]) <= number(b["squared error"]) + 2 * _joint(a, b):
             held.append(epsilon)
     verdict = yes(len(held) == len(shared))
     where = (
@@ -113,4 +119,4 @@ def _ordered(text: str, low: Mapping[float | None, Row], high: Mapping[float | N
         if verdict == "yes"
         else f"; more at epsilon {', '.join(f'{e:g}' for e in shared if e not in held)}"
     )
-    return f"{text}: {verdict}, at {len(held)} of {len(shared)}{where}."
+    return f"{text}, up to two standard errors: {verdict}, at {len(held)} of {len(shared)}{where}."

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from tacit.learning import (
     FedAvg,
     LinearObjective,
     Multinomial,
+    NetworkObjective,
     PersonalizedMAP,
     Records,
     Settings,
@@ -43,6 +44,7 @@ STEP, DELTA, TAU = 10.0, 1e-4, 10
 _VARIANCE, _SMOOTHNESS = 3.0, 0.1
 """Of the Gaussian law of personal parameters, and of a digit's loss."""
 
+_NETWORK_STEPS = {"AdaPeD": 0.3, "FedAvg": 1.0}
 _CLIP = 0.02
 _ORDERS = np.concatenate([np.linspace(1.01, 2, 100), np.linspace(2.1, 300, 600)])
 _BY_STEPS = "FedAvg, then alone"
@@ -59,9 +61,20 @@ class World:
         held: Held-out records of each.
     """
 
-    objective: LinearObjective
+    objective: LinearObjective | NetworkObjective
     parties: Sequence[Records]
     held: Sequence[Records]
+
+    @property
+    def start(self) -> Array:
+        """Zero, or public weights of a network."""
+        if isinstance(self.objective, NetworkObjective):
+            return self.objective.start()
+        return np.zeros(self.objective.size)
+
+    def step(self, method: str) -> float:
+        """Return the step of a method."""
+        return _NETWORK_STEPS[method] if isinstance(self.objective, NetworkObjective) else STEP
 
     def accuracy(self, models: Sequence[Array]) -> float:
         """Return the mean over silos of how often a silo's model is right on its held-out records."""
@@ -80,10 +93,12 @@ class Deal:
         silos: How many.
         seeds: Of deals, each of which is a world.
         epsilons: Budgets beside none.
+        hidden: Units of a network; None is a multinomial model.
     """
 
     classes: int
     each: int
+    hidden: int | None = None
     silos: int = 50
     seeds: int = 3
     epsilons: tuple[float, ...] = ()
@@ -91,7 +106,8 @@ class Deal:
     @property
     def name(self) -> str:
         """What the table calls it."""
-        return f"{self.classes} classes, {self.each} digits"
+        network = "" if self.hidden is None else f", {self.hidden} hidden units"
+        return f"{self.classes} classes, {self.each} digits{network}"
 
     def worlds(self) -> Iterator[World]:
         """Yield every deal, of images of 14 x 14."""
@@ -105,7 +121,14 @@ class Deal:
                 Records.of(rows(small[i]), digits.y[i].astype(float))
                 for i in (rng.permutation(np.asarray(half))[:count] for half, count in halves)
             )
-            yield label_skewed(known, held, silos=self.silos, own_classes=self.classes, rng=rng)
+            world = label_skewed(known, held, silos=self.silos, own_classes=self.classes, rng=rng)
+            if self.hidden is not None:
+                features, outputs = world.objective.features, world.objective.outputs
+                network = NetworkObjective(
+                    loss=Multinomial(), features=features, hidden=self.hidden, outputs=outputs
+                )
+                world = replace(world, objective=network)
+            yield world
 
 
 _QUICK = Deal(classes=3, each=20, silos=25, seeds=2, epsilons=(3.35, 27.3))
@@ -114,6 +137,7 @@ _FULL = (
     Deal(classes=3, each=160, seeds=2),
     Deal(classes=2, each=20),
     Deal(classes=5, each=20),
+    Deal(classes=3, each=20, hidden=32),
 )
 
 
@@ -193,18 +217,19 @@ def compute(
         rounds: In which parties are asked, every time for ten steps.
         epsilons: Budgets of a whole party, under aggregate trust, beside none.
     """
+    step = worlds[0].step
     methods: Mapping[str, AdaPeD | FedAvg] = {
-        "AdaPeD": AdaPeD(rounds=rounds, local_steps=TAU, step_size=STEP, psi=0.5),
-        "FedAvg": FedAvg(rounds=rounds, local_steps=TAU, step_size=STEP),
+        "AdaPeD": AdaPeD(rounds=rounds, local_steps=TAU, step_size=step("AdaPeD"), psi=0.5),
+        "FedAvg": FedAvg(rounds=rounds, local_steps=TAU, step_size=step("FedAvg")),
     }
-    law = PersonalizedMAP(
-        rounds=rounds, local_steps=TAU, spread=_VARIANCE, floor=_VARIANCE, smoothness=_SMOOTHNESS
-    )
-    start = np.zeros(worlds[0].objective.size)
-    alone = [one.accuracy(_alone(one, start, rounds * TAU)) for one in worlds]
+    alone = [one.accuracy(_alone(one, one.start, rounds * TAU)) for one in worlds]
     yield _row(deal, "alone", None, alone, alone, None)
-    by_law = [one.accuracy(list(law.run(one.objective, one.parties).models)) for one in worlds]
-    yield _row(deal, _BY_LAW, None, by_law, alone, None)
+    if isinstance(worlds[0].objective, LinearObjective):
+        law = PersonalizedMAP(
+            rounds=rounds, local_steps=TAU, spread=_VARIANCE, floor=_VARIANCE, smoothness=_SMOOTHNESS
+        )
+        by_law = [one.accuracy(list(law.run(one.objective, one.parties).models)) for one in worlds]
+        yield _row(deal, _BY_LAW, None, by_law, alone, None)
     for epsilon in (None, *epsilons):
         runs = {
             name: [_trained(one, method, epsilon, seed) for seed, one in enumerate(worlds)]
@@ -260,7 +285,7 @@ def _above(high: Mapping[str, object], low: Mapping[str, object]) -> str:
 
 def _alone(world: World, w: Array, steps: int) -> list[Array]:
     """Return where steps of every silo by itself lead."""
-    facts = DescentFacts(steps=steps, step_size=STEP)
+    facts = DescentFacts(steps=steps, step_size=world.step("FedAvg"))
     return [descend(world.objective, own, w, facts) for own in world.parties]
 
 
@@ -275,6 +300,7 @@ def _trained(world: World, method: AdaPeD | FedAvg, epsilon: float | None, seed:
         budget=None if epsilon is None else PrivacyBudget(epsilon, DELTA),
         # Of an update, which has tau steps in it, FedAvg's clip is the larger.
         clip=(_CLIP if isinstance(method, AdaPeD) else 1.0) if private else 1e6,
+        start=world.start,
     )
     names = [str(k) for k in range(len(world.parties))]
     return train(silos_for(settings, world.parties, names=names, seed=seed), settings)
