@@ -77,6 +77,20 @@ class Recurrent(nn.Module):  # type: ignore[misc, name-defined]
         return self.say(self.cells(x)[0][:, -1])
 
 
+class Shared(nn.Module):  # type: ignore[misc, name-defined]
+    """Layers of vectors: one is called twice, and two have one weight and a bias each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.twice, self.one, self.other = (nn.Linear(4, 4) for _ in range(3))
+        self.other.weight, self.say = self.one.weight, nn.Linear(4, CLASSES)
+
+    def forward(self, x: Any) -> Any:
+        for layer in (self.twice, self.twice, self.one, self.other):
+            x = torch.tanh(layer(x))
+        return self.say(x)
+
+
 def mlp() -> Any:
     return nn.Sequential(nn.Linear(6, 5), nn.ReLU(inplace=True), nn.Dropout(0.5), nn.Linear(5, CLASSES))
 
@@ -118,6 +132,7 @@ KINDS: dict[str, tuple[Any, dict[str, Any]]] = {
     "cnn": (cnn, {"shape": (2, 8, 8)}),
     "series": (series, {"shape": (2, 10)}),
     "tied": (Tied, {"shape": (5,), "tokens": 7}),
+    "shared": (Shared, {"shape": (4,)}),
     "recurrent": (Recurrent, {"shape": (3, 4)}),
     "attention": (attention, {"shape": (5, 4)}),
 }
@@ -180,7 +195,7 @@ def test_sums_are_those_of_explicit_rows(kind: str, seed: int, n: int, chunk: in
             np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9 * n * radius)
 
 
-@pytest.mark.parametrize("kind", ["mlp", "cnn", "tied", "attention"])
+@pytest.mark.parametrize("kind", ["mlp", "cnn", "tied", "shared", "attention"])
 def test_single_precision_is_near(kind: str) -> None:
     objective = made(kind, dtype=torch.float32)
     records, w = some_records(objective, 20, 1, dtype=np.float32), objective.start()
@@ -432,7 +447,7 @@ def test_bad_records_count_as_zero() -> None:
     objective = made("mlp", dtype=torch.float32)
     X = np.random.default_rng(8).standard_normal((6, 6))
     X[1], X[2, 0], X[3] = np.nan, np.inf, 1e200  # the last is infinite in single precision
-    y = np.array([0.0, 1.0, 2.0, 1.0, 7.0, 1.0])  # there is no class 7
+    X, y = np.vstack([X, X[4]]), np.array([0.0, 1.0, 2.0, 1.0, 7.0, 1.0, 0.5])  # no class is 7, or 0.5
     records, good = Records.of(X, y), Records.of(X[[0, 5]], y[[0, 5]])
     zeros = Records.of(np.zeros((2, 6)), np.zeros(2))  # a hole makes a record of zeros
     w, v = objective.start(), 1.1 * objective.start()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +13,24 @@ import pytest
 
 from tacit.errors import BudgetError, LedgerError, ParameterError, PrivacyWarning
 from tacit.federation import Fixed, Poisson
-from tacit.learning import Logistic, NoisyMinibatchSGD, PrivateOptimizer, Settings, torch_objective
+from tacit.learning import Logistic, NoisyMinibatchSGD, PrivateOptimizer, Settings, Squared, torch_objective
 from tacit.learning.preparation import prepare
+from tacit.learning.spending import Fits
 from tacit.ledger import Ledger
 from tacit.privacy import Neighbours, PrivacyBudget, Relation, TrustModel
 
 torch = pytest.importorskip("torch")
 
+
+def smooth(said: Any, y: Any, beta: float) -> Any:
+    return torch.nn.functional.smooth_l1_loss(said[:, 0], y, beta=beta, reduction="none")
+
+
 N = 60
 X = np.random.default_rng(0).normal(size=(N, 1, 3, 3)).astype(np.float32)
 Y = (X.sum(axis=(1, 2, 3)) > 0).astype(float)
 BUDGET = PrivacyBudget(2.0, 1e-4)
+SMOOTH = partial(smooth, beta=2.0)
 
 
 def network() -> Any:
@@ -33,12 +41,17 @@ def network() -> Any:
         )
 
 
-def private(module: Any = None, optimizer: Any = None, **changes: Any) -> PrivateOptimizer:
+def private(
+    module: Any = None,
+    optimizer: Any = None,
+    loss: Any = Logistic(),  # noqa: B008 - immutable
+    **changes: Any,
+) -> PrivateOptimizer:
     module = network() if module is None else module
     facts: dict[str, Any] = {"steps": 6, "budget": BUDGET, "clip": 0.7, "batch": 20, "random_state": 0}
     facts |= changes
     optimizer = torch.optim.SGD(module.parameters(), lr=0.5, momentum=0.9) if optimizer is None else optimizer
-    return PrivateOptimizer(optimizer, module, Logistic(), X, Y, **facts)
+    return PrivateOptimizer(optimizer, module, loss, X, Y, **facts)
 
 
 def flat(module: Any) -> Any:
@@ -164,8 +177,28 @@ def test_a_run_goes_on_after_a_crash_and_is_paid_for_once(tmp_path: Path) -> Non
     other[1] = torch.nn.ReLU()  # as many parameters, another function
     with pytest.raises(LedgerError, match="another plan"):
         private(other, **facts)
+    for loss in (Squared(), SMOOTH):
+        with pytest.raises(LedgerError, match="another plan"):
+            private(loss=loss, **facts)
     with pytest.raises(BudgetError):
         private(**facts | {"run": "another"})
+
+
+def test_a_run_is_of_one_loss_with_its_options(tmp_path: Path) -> None:
+    """By what is bound to a function, and not by where the function lies in memory."""
+    facts: dict[str, Any] = {"random_state": None, "ledger": account(tmp_path, 3.0), "run": "night"}
+    private(loss=SMOOTH, **facts).close()
+    private(loss=partial(SMOOTH.func, **SMOOTH.keywords), **facts).close()
+    with pytest.raises(LedgerError, match="another plan"):
+        private(loss=partial(SMOOTH, beta=0.5), **facts)
+
+
+def test_optimisers_without_a_ledger_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tacit.learning.modules.optimizer.fits_of_this_process", Fits())
+    private(random_state=None)
+    private()  # seeded noise protects nobody, so there is nothing to add up
+    with pytest.warns(PrivacyWarning, match=r"this is private fit 2 on the same records .* epsilon 4 "):
+        private(random_state=None)
 
 
 @pytest.mark.filterwarnings("ignore:this is private fit")
@@ -178,6 +211,8 @@ def test_a_state_is_of_its_run() -> None:
         private(run="other").load_state_dict(state)
     with pytest.raises(ParameterError, match="state must be of the `state_dict`"):
         seeded.load_state_dict({"model": {}})
+    with pytest.raises(ParameterError, match="state must be of parameters of the same shapes"):
+        seeded.load_state_dict({**state, "parameters": state["parameters"][1:]})
     secret = private(random_state=None)
     with pytest.raises(ParameterError, match="ledger must be given to go on with a run"):
         secret.load_state_dict(secret.state_dict())

@@ -7,9 +7,11 @@ import inspect
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from threading import Lock
 from typing import Any, Self
 
+import msgspec
 import numpy as np
 
 from tacit.errors import ParameterError, check_choice, check_count, check_positive
@@ -304,8 +306,18 @@ def _numbers(name: str, values: Any) -> Array:
 def _fingerprint(module: Any, loss: Any) -> str:
     """Return what tells a module and a loss from others, so that no run goes on with another one."""
     parameters = [(name, tuple(one.shape), one.requires_grad) for name, one in module.named_parameters()]
-    called = getattr(loss, "__qualname__", type(loss).__qualname__)
-    return hashlib.sha256(f"{module}{parameters}{called}".encode()).hexdigest()
+    return hashlib.sha256(f"{module}{parameters}{_called(loss)}".encode()).hexdigest()
+
+
+def _called(loss: Any) -> str:
+    """Return what a loss is called, with the options that are bound to it; the same in every process."""
+    if isinstance(loss, partial):
+        return f"{_called(loss.func)}{loss.args}{sorted(loss.keywords.items())}"
+    return (
+        repr(loss)
+        if isinstance(loss, msgspec.Struct)
+        else str(getattr(loss, "__qualname__", type(loss).__qualname__))
+    )
 
 
 def _batch(batch: Batch | float | str, relation: Relation) -> Batch:
