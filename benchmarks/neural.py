@@ -20,11 +20,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.case import Case
-from tacit.learning import Records, torch_objective
+from tacit.federation import InProcess, Measure, Plan, Silo, Step
+from tacit.learning import Multinomial, NetworkObjective, Records, make_silos, torch_objective
+from tacit.means import AdditiveMean, NoNoise
 
 TORCH = importlib.util.find_spec("torch") is not None
 OPACUS = TORCH and importlib.util.find_spec("opacus") is not None
-CLASSES = 10
+CLASSES, SILOS, ROUNDS = 10, 25, 5
 _LONGEST = 30
 """Seconds after which no more turns are taken."""
 
@@ -230,6 +232,76 @@ def _memory(smoke: bool) -> dict[str, float]:
     return dict(json.loads(found.stdout.splitlines()[-1]))
 
 
+class _Apart:
+    """A silo that a federation does not know for one, so that it adds up its records by itself."""
+
+    def __init__(self, silo: Silo) -> None:
+        self._silo = silo
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._silo, name)
+
+
+def _silos(smoke: bool) -> dict[str, float]:
+    """Rounds of silos of one process that are added up together, and one by one; both have the same model."""
+    found: dict[str, float] = {}
+    for name, (objective, w, shape) in _networks().items():
+        least: dict[str, float] = dict.fromkeys(("joined", "apart"), np.inf)
+        ends: dict[str, Any] = {}
+        for _ in range(1 if smoke else 5):  # in turn
+            for way in least:
+                took, ends[way] = _rounds(objective, w, shape, apart=way == "apart")
+                least[way] = min(least[way], took)
+        np.testing.assert_array_equal(ends["joined"], ends["apart"])
+        found[f"{name}_rounds_per_second"] = ROUNDS / least["joined"]
+        found[f"{name}_over_one_by_one"] = least["apart"] / least["joined"]
+    return found
+
+
+def _rounds(objective: Any, w: Any, shape: tuple[int, ...], *, apart: bool) -> tuple[float, Any]:
+    """Return the processor time of some rounds, and where they end."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((SILOS, 32, int(np.prod(shape))), dtype=np.float32)
+    records = [Records.of(x, rng.integers(CLASSES, size=32)) for x in X]
+    mean = AdditiveMean(dim=objective.size, noise=NoNoise(), on_violation="clip")
+    step = Step(measures=(Measure(statistic="gradient", estimator=mean, max_radius=1.0),))
+    silos: list[Any] = list(make_silos(records, objective, trusts_server=True, seed=0))
+    parties = [_Apart(silo) for silo in silos] if apart else silos
+    ask, start = InProcess(parties).open(Plan(steps=((step, ROUNDS + 1),), parties=SILOS)), 0.0
+    for r in range(ROUNDS + 1):
+        w = w - ask(r, {"w": w}, (1.0,))[0]
+        start = time.process_time() if r == 0 else start  # the first to warm up
+    return time.process_time() - start, w
+
+
+def _networks() -> dict[str, tuple[Any, Any, tuple[int, ...]]]:
+    """Return networks, where they start and the shape of a record; some need no PyTorch."""
+    found: dict[str, tuple[Any, Any, tuple[int, ...]]] = {}
+    for name, features, hidden in (("narrow", 30, 16), ("hidden", 784, 64)):
+        own = NetworkObjective(loss=Multinomial(), features=features, hidden=hidden, outputs=CLASSES)
+        found[name] = (own, own.start(), (features,))
+    if TORCH:
+        import torch
+        from torch import nn
+
+        torch.set_num_threads(1)
+        first, second = nn.Linear(784, 64), nn.Linear(64, 32)
+        deep = nn.Sequential(first, nn.ReLU(), second, nn.ReLU(), nn.Linear(32, CLASSES))
+        for name, (module, shape) in {"deep": (deep, (784,)), "cnn": _module("cnn", smoke=True)}.items():
+            objective = torch_objective(module, Multinomial(), shape=shape)
+            found[name] = (objective, objective.start(), shape)
+    return found
+
+
+def _say_silos(measured: dict[str, float]) -> str:
+    names = [name.removesuffix("_over_one_by_one") for name in measured if name.endswith("one_by_one")]
+    said = [
+        f"{name} {measured[f'{name}_over_one_by_one']:.2f} x ({measured[f'{name}_rounds_per_second']:.0f}/s)"
+        for name in names
+    ]
+    return f"{', '.join(said)} one by one"
+
+
 def _say(measured: dict[str, float]) -> str:
     if not measured:
         return "PyTorch is not installed"
@@ -249,6 +321,7 @@ CASES = (
     Case("neural/logistic", "1.5 times Opacus' ghost mode", partial(_speed, "logistic", 256), _say),
     Case("neural/resnet18", "1.5 times Opacus' better mode", partial(_speed, "resnet18", 16), _say),
     Case("neural/transformer", "1.5 times Opacus' better mode", partial(_speed, "transformer", 64), _say),
+    Case("neural/silos", "faster than 25 silos of 32 records one by one", _silos, _say_silos),
     Case(
         "neural/memory",
         "ten million parameters, a batch of 256, in less than 2 GB",

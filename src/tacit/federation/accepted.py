@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,15 +11,16 @@ from tacit.federation.asked import AskedKind
 from tacit.federation.circle import Circle, CircleError, check_circle
 from tacit.federation.contribution import Contributions
 from tacit.federation.kept import Keeper
+from tacit.federation.measures import Measure
 from tacit.federation.plan import Plan
 from tacit.federation.protocols import Unsent
-from tacit.federation.query import Query
+from tacit.federation.query import JoinedStatistic, Query
 from tacit.federation.schedule import Schedule
 from tacit.federation.store import AnswerStore
 from tacit.federation.sums import SiloMasks
 from tacit.numerics import Array, IntArray
 
-__all__ = ["AcceptedRun", "CheckedQuery"]
+__all__ = ["AcceptedRun", "Begun", "CheckedQuery", "Drawn"]
 
 _FORMS = 64  # a server that keeps inventing forms must not fill the memory
 
@@ -36,6 +37,46 @@ class CheckedQuery:
     fused: list[bool]
 
 
+@dataclass(slots=True)
+class Drawn:
+    """The batch of a round, drawn before the round is answered, and what was added up of it since.
+
+    Attributes:
+        index: Which units are in it; None for all.
+        take: Returns these units.
+        rows: Public number of them.
+        measures: What is sent about them.
+        joined: What adds up rows of a measure together with those of other silos; None where nothing does.
+        sums: Of the clipped rows of a measure, shape (dim,), where that was done, and they are finite.
+    """
+
+    index: IntArray | None
+    take: Callable[[], Any]
+    rows: int
+    measures: tuple[Measure, ...]
+    joined: list[JoinedStatistic | None]
+    sums: list[Array | None]
+
+
+@dataclass(slots=True)
+class Begun:
+    """A query that is to be answered: nothing is stored yet of what it asks for.
+
+    Attributes:
+        run: Which it belongs to.
+        task: What it asks for.
+        circle: With whom its answer is mixed.
+        digest: Of both.
+        drawn: Its batch, where that is drawn already.
+    """
+
+    run: AcceptedRun
+    task: CheckedQuery
+    circle: Circle | None
+    digest: bytes
+    drawn: Drawn | None = None
+
+
 @dataclass
 class AcceptedRun:
     """The run that a silo answers.
@@ -44,6 +85,7 @@ class AcceptedRun:
         tried: Kinds of rounds with forms of points that were tried on no units, and what came of it.
         masks: What hides messages until they are added up; None where nothing does.
         unsent: The last answer that was masked, stored or not, with its step and what it answers.
+        begun: The query whose batch was drawn, until it is prepared.
     """
 
     plan: Plan
@@ -59,6 +101,7 @@ class AcceptedRun:
     unsent: tuple[int, bytes, Unsent] | None = None
     order: IntArray | None = None
     circle: Circle | None = None
+    begun: Begun | None = None
 
     def task(self, query: Query, contributions: Contributions) -> CheckedQuery:
         """Return what the query asks for; refuse anything the plan does not foresee."""

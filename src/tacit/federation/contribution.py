@@ -27,6 +27,7 @@ from tacit.federation.query import (
     AnyStatistic,
     ConvexStatistic,
     FusedStatistic,
+    JoinedStatistic,
     OneHotStatistic,
     PublicStatistic,
     ScaledStatistic,
@@ -66,6 +67,8 @@ class Contributions:
         forgetful = {n: s for n, s in self._statistics.items() if n not in self._stateful}
         self._fused: dict[str, FusedStatistic] = _offering(forgetful, FusedStatistic)
         self._scaled: dict[str, ScaledStatistic] = _offering(forgetful, ScaledStatistic)
+        offered: dict[str, JoinedStatistic] = _offering(forgetful, JoinedStatistic)
+        self._joined = {n: s for n, s in offered.items() if n in self._fused and s.joins is True}
         self._dtypes: dict[str, np.dtype[Any]] = {}
         self._tried: dict[tuple[Any, ...], bool] = {}
 
@@ -112,6 +115,10 @@ class Contributions:
         except ParameterError as error:  # no unit was involved, so it may be shown
             raise RefusalError(str(error)) from error
 
+    def joined(self, measure: Measure) -> JoinedStatistic | None:
+        """Return what adds up rows of a measure with those of other silos; None where nothing does."""
+        return self._joined.get(measure.statistic) if measure.estimator.sums else None
+
     def descend(self, measure: Measure, public: Any, *, radius: float) -> Descend:
         """Return what takes the steps of a hidden run; a unit that the statistic fails on counts as zero.
 
@@ -147,10 +154,12 @@ class Contributions:
         party: int,
         rng: np.random.Generator,
         states: States | None = None,
+        total: Array | None = None,
     ) -> list[Message]:
         """Return the messages about one mean; rows are added up unseen where that is possible.
 
-        Their number and their lengths depend on the measure and the public facts only.
+        Their number and their lengths depend on the measure and the public facts only. Where the sum of the
+        clipped rows is given, units are not asked for.
         """
         estimator, name = measure.estimator, measure.statistic
         if fused and not estimator.sums:
@@ -161,7 +170,8 @@ class Contributions:
         if fused:
             # What takes sums is a SumEncoder; to look for its methods takes as long as to encode.
             encoder = cast(SumEncoder, estimator)
-            total = guarded_sum(self._fused[name], units, at, round.radius, encoder)
+            if total is None:
+                total = guarded_sum(self._fused[name], units, at, round.radius, encoder)
             if total is not None:
                 return encoder.encode_sum(total, rows=round.n, round=round, party=party, rng=rng)
         return estimator.encode(self.rows(measure, units, at, states), round, party=party, rng=rng)

@@ -8,16 +8,16 @@ so only the record itself counts as zero.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from tacit.federation.query import FusedStatistic, ScaledStatistic
+from tacit.federation.query import FusedStatistic, JoinedStatistic, ScaledStatistic
 from tacit.means import SumEncoder
 from tacit.numerics import Array
 
-__all__ = ["guarded_rows", "guarded_scaled", "guarded_sum"]
+__all__ = ["guarded_rows", "guarded_scaled", "guarded_sum", "guarded_sums"]
 
 _KINDS = "biufcO"
 """Kinds of dtypes whose entries can be numbers; text would be another number than it was made from."""
@@ -27,16 +27,36 @@ def guarded_sum(
     statistic: FusedStatistic, units: Any, at: Mapping[str, Array], radius: float, estimator: SumEncoder
 ) -> Array | None:
     """Return the fused sum of a batch in float64, None where it fails, or is not finite or not as tried."""
-    sums = estimator.sums
     try:
-        total = np.asarray(statistic.clipped_sum(units, at, radius, sums[-1]))
-        if total.shape != (estimator.dim,) or total.dtype not in sums:
-            return None
-        total = total.astype(np.float64, copy=False)
-        # One infinity or NaN makes the square infinite or NaN, in a third of the time of np.isfinite.
-        return total if math.isfinite(total @ total) else None
+        return _finite(np.asarray(statistic.clipped_sum(units, at, radius, estimator.sums[-1])), estimator)
     except Exception:  # noqa: BLE001 - whatever it raises may tell about a unit
         return None
+
+
+def guarded_sums(
+    statistic: JoinedStatistic,
+    silos: Sequence[Any],
+    at: Mapping[str, Array],
+    radius: float,
+    estimator: SumEncoder,
+) -> list[Array | None]:
+    """Return the fused sum of a batch of each of several silos, None where `guarded_sum` would be."""
+    try:
+        sums = np.asarray(statistic.clipped_sums(silos, at, radius, estimator.sums[-1]))
+        if len(sums) == len(silos):
+            return [_finite(total, estimator) for total in sums]
+    except Exception:  # noqa: BLE001, S110 - whatever it raises may tell about a unit
+        pass
+    return [None] * len(silos)
+
+
+def _finite(total: Array, estimator: SumEncoder) -> Array | None:
+    """Return a sum in float64, None where it is not finite, or has another form than an estimator takes."""
+    if total.shape != (estimator.dim,) or total.dtype not in estimator.sums:
+        return None
+    total = total.astype(np.float64, copy=False)
+    # One infinity or NaN makes the square infinite or NaN, in a third of the time of np.isfinite.
+    return total if math.isfinite(total @ total) else None
 
 
 def guarded_scaled(

@@ -13,6 +13,7 @@ import numpy as np
 
 from tacit.errors import ParameterError, RefusalError
 from tacit.federation.circle import Circle
+from tacit.federation.joined import join_sums
 from tacit.federation.participation import Participation
 from tacit.federation.plan import Plan
 from tacit.federation.protocols import Party, Terms, Traffic, Unsent, Weights
@@ -258,6 +259,7 @@ class InProcessRounds(SiloRounds):
             session = self._session if None in accounts else b""
             circle = Circle(tuple(present), tuple(party.size for party in parties), accounts, session)
             prepared: dict[int, Unsent] = {}
+            join_sums(query, parties, circle)
             for k, party in zip(present, parties, strict=True):
                 try:
                     prepared[k] = party.prepare(query, circle)
@@ -285,7 +287,9 @@ class InProcessRounds(SiloRounds):
     def _collect(self, query: Query, asked: list[int]) -> dict[int, bytes]:
         """Ask the silos of a round; return the answers of those that are up, and count the bits."""
         prepared: dict[int, Unsent] = {}
-        for party in self._present(query, asked):
+        present = self._present(query, asked)
+        join_sums(query, [self._parties[k] for k in present])
+        for party in present:
             try:
                 prepared[party] = self._parties[party].prepare(query)
             except SiloDownError:

@@ -312,6 +312,29 @@ class FusedStatistic(Protocol):
 
 
 @runtime_checkable
+class JoinedStatistic(Protocol):
+    """A `FusedStatistic` that can add up the units of several silos of one process in one call.
+
+    Attributes:
+        joins: Whether it does so, whatever the units.
+    """
+
+    @property
+    def joins(self) -> bool:
+        """Whether it does so, whatever the units."""
+        ...
+
+    def clipped_sums(
+        self, silos: Sequence[Any], at: Mapping[str, Array], radius: float, dtype: type[np.floating[Any]]
+    ) -> Array:
+        """Return `clipped_sum` of the units of each silo, shape (silos, dim), to the last bit.
+
+        So the sum of one depends on its own units and the point only.
+        """
+        ...
+
+
+@runtime_checkable
 class ScaledStatistic(Protocol):
     """A statistic whose rows are multiples of vectors that the units hold, so that none is materialised."""
 

@@ -14,7 +14,7 @@ from threading import Lock
 import numpy as np
 
 from tacit.errors import LARGEST_COUNT, ParameterError, RefusalError, check_count, check_name
-from tacit.federation.accepted import AcceptedRun, CheckedQuery
+from tacit.federation.accepted import AcceptedRun, Begun, Drawn
 from tacit.federation.account import reserve
 from tacit.federation.answers import binding, digest_of_run, encode_answer, one_message
 from tacit.federation.asked import AskedKind
@@ -233,6 +233,25 @@ class Silo:
         with self._lock:
             return self._prepare(query, circle)
 
+    def draw(self, query: Query, circle: Circle | None = None) -> Drawn | None:
+        """Draw the batch of a query that `prepare` is to answer next, so that others can add up its rows.
+
+        It is for whoever holds the silo in its own process, as `kept` is: which units are in it is private.
+
+        Returns:
+            None where an answer is there already, or nothing adds up the rows of several silos.
+
+        Raises:
+            RefusalError: As by `answer`.
+        """
+        with self._lock:
+            begun = self._begin(query, circle)
+            if isinstance(begun, Unsent):
+                return None
+            begun.drawn = self._work(begun.run).draw(begun.task)
+            begun.run.begun = begun
+            return begun.drawn
+
     def exchange(self, stage: str, data: bytes) -> bytes:
         """Reply to the server at a stage of the protocol by which it opens sums, under aggregate trust.
 
@@ -279,8 +298,8 @@ class Silo:
         with self._lock:
             self._run = None
 
-    def _prepare(self, query: Query, circle: Circle | None) -> Unsent:
-        """Compute an answer while nobody else does."""
+    def _begin(self, query: Query, circle: Circle | None) -> Begun | Unsent:
+        """Check a query; return its answer if there is one already."""
         run = self._run
         if run is None:
             raise RefusalError("no plan was accepted; a silo answers only what it has priced.")
@@ -294,13 +313,29 @@ class Silo:
         # Two vectors under the masks of one step would show their difference, stored or not: there is one.
         if run.unsent is not None and run.unsent[:2] == (query.step, digest):
             return run.unsent[2]
+        return Begun(run, task, circle, digest)
+
+    def _drawn(self, query: Query, circle: Circle | None) -> Begun | None:
+        """Return the query whose batch was drawn, if it is this one; whichever it is, that is forgotten."""
+        run = self._run
+        if run is None or run.begun is None:
+            return None
+        begun, run.begun = run.begun, None
+        return begun if begun.task.query is query and begun.circle is circle else None
+
+    def _prepare(self, query: Query, circle: Circle | None) -> Unsent:
+        """Compute an answer while nobody else does."""
+        begun = self._drawn(query, circle) or self._begin(query, circle)
+        if isinstance(begun, Unsent):
+            return begun
+        run = begun.run
         # A warning about an overflow would tell about a unit.
         with np.errstate(all="ignore"):
             kept = run.keeper.read(None if run.keeper.idle else run.store.state())
-            answer = self._answer(task, run, kept, circle)
-        keep = partial(run.store.keep, query.step, digest, answer, run.keeper.write(kept))
+            answer = self._answer(begun, kept)
+        keep = partial(run.store.keep, query.step, begun.digest, answer, run.keeper.write(kept))
         unsent = Unsent(keep, None if self._ledger is None else self._ledger.keeper)
-        run.unsent = None if run.masks is None else (query.step, digest, unsent)
+        run.unsent = None if run.masks is None else (query.step, begun.digest, unsent)
         return unsent
 
     def _check_plan(self, plan: Plan) -> None:
@@ -314,24 +349,26 @@ class Silo:
         self._contributions.check_acute(plan)
         self._contributions.check_aligned(plan)
 
-    def _answer(self, task: CheckedQuery, run: AcceptedRun, kept: Kept, circle: Circle | None) -> bytes:
+    def _answer(self, begun: Begun, kept: Kept) -> bytes:
         """Return the bytes of one answer."""
-        if run.plan.trust is TrustModel.AGGREGATE and not task.asked.step.alone:
-            return encode_answer(((self._one_message(task, run, kept).to_bytes(),),))
-        bound = b"" if circle is None else binding(task.query, circle, run.digest)
-        return encode_answer(self._compute(task, run, kept), bound)
+        run, circle = begun.run, begun.circle
+        if run.plan.trust is TrustModel.AGGREGATE and not begun.task.asked.step.alone:
+            return encode_answer(((self._one_message(begun, kept).to_bytes(),),))
+        bound = b"" if circle is None else binding(begun.task.query, circle, run.digest)
+        return encode_answer(self._compute(begun, kept), bound)
 
-    def _one_message(self, task: CheckedQuery, run: AcceptedRun, kept: Kept) -> Message:
+    def _one_message(self, begun: Begun, kept: Kept) -> Message:
         """Return all that a silo says in a step as one vector, masked where there are masks."""
-        sent = one_message(self._work(run).means(task, kept))
+        run, query = begun.run, begun.task.query
+        sent = one_message(self._work(run).means(begun, kept))
         if run.masks is None:
             return sent
-        hidden = run.masks.mask(task.query.step, task.query.digest(), sent.payload, sent.width)
+        hidden = run.masks.mask(query.step, query.digest(), sent.payload, sent.width)
         return Message(payload=hidden, width=sent.width)
 
-    def _compute(self, task: CheckedQuery, run: AcceptedRun, kept: Kept) -> tuple[tuple[bytes, ...], ...]:
+    def _compute(self, begun: Begun, kept: Kept) -> tuple[tuple[bytes, ...], ...]:
         """Return the messages of one round, statistic by statistic."""
-        return self._work(run).compute(task, kept)
+        return self._work(begun.run).compute(begun, kept)
 
     def _work(self, run: AcceptedRun) -> SiloWork:
         """Return what computes answers of a run."""

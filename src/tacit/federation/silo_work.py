@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tacit.errors import LedgerError, RefusalError
-from tacit.federation.accepted import AcceptedRun, CheckedQuery
+from tacit.federation.accepted import AcceptedRun, Begun, CheckedQuery, Drawn
 from tacit.federation.batches import Disjoint, Fixed, Poisson
 from tacit.federation.contribution import Contributions
 from tacit.federation.correlated import CorrelatedStep, release
@@ -55,9 +55,24 @@ class SiloWork:
     run: AcceptedRun
     rng: np.random.Generator
 
-    def compute(self, task: CheckedQuery, kept: Kept) -> tuple[tuple[bytes, ...], ...]:
-        """Return the messages of one round, statistic by statistic."""
+    def draw(self, task: CheckedQuery) -> Drawn | None:
+        """Draw the batch of a round whose sums can be taken with those of other silos; None for others."""
         asked = task.asked
+        if isinstance(asked.step, Walk | HiddenRun) or asked.mixes:
+            return None
+        joined = [
+            self.contributions.joined(measure) if fused else None
+            for measure, fused in zip(asked.sent, task.fused, strict=True)
+        ]
+        if not any(joined):
+            return None
+        index = self._index(task)
+        take = partial(self._taken, index)
+        return Drawn(index, take, asked.rows, asked.sent, joined, [None] * len(joined))
+
+    def compute(self, begun: Begun, kept: Kept) -> tuple[tuple[bytes, ...], ...]:
+        """Return the messages of one round, statistic by statistic."""
+        task, asked = begun.task, begun.task.asked
         if isinstance(asked.step, HiddenRun):
             return (self._hidden_run(task, asked.step),)
         if isinstance(asked.step, TurnWalk):
@@ -66,15 +81,17 @@ class SiloWork:
             return (self._walk(task, asked.step),)
         if isinstance(asked.step, CorrelatedStep) and asked.mixes:
             return (self._correlated(task, asked.step, kept),)
-        sent = self.means(task, kept)
+        sent = self.means(begun, kept)
         if isinstance(asked.step, DrawnStep):
             sent.append([new_word(self.rng)])
         return tuple(tuple(message.to_bytes() for message in messages) for messages in sent)
 
-    def means(self, task: CheckedQuery, kept: Kept) -> list[list[Message]]:
+    def means(self, begun: Begun, kept: Kept) -> list[list[Message]]:
         """Return the messages about the means of one batch."""
-        asked, index = task.asked, self._index(task)
-        units = self.units if index is None else self.units.take(index)
+        task, asked, drawn = begun.task, begun.task.asked, begun.drawn
+        index = self._index(task) if drawn is None else drawn.index
+        totals = [None] * len(asked.sent) if drawn is None else drawn.sums
+        units = self._taken(index) if any(total is None for total in totals) else None
         states = kept.states if index is None else {name: all_[index] for name, all_ in kept.states.items()}
         messages = [
             self._messages(
@@ -84,8 +101,11 @@ class SiloWork:
                 round=_round(asked.rows, radius, task.query.step),
                 fused=fused,
                 states=states,
+                total=total,
             )
-            for measure, radius, fused in zip(asked.sent, task.query.radius, task.fused, strict=True)
+            for measure, radius, fused, total in zip(
+                asked.sent, task.query.radius, task.fused, totals, strict=True
+            )
         ]
         if index is not None:
             for name, state in states.items():
@@ -99,7 +119,10 @@ class SiloWork:
 
     def _batch(self, task: CheckedQuery, *, local: int = 0) -> Any:
         """Return the units of a round."""
-        index = self._index(task, local=local)
+        return self._taken(self._index(task, local=local))
+
+    def _taken(self, index: IntArray | None) -> Any:
+        """Return some of the units; all for None."""
         return self.units if index is None else self.units.take(index)
 
     def _index(self, task: CheckedQuery, *, local: int = 0) -> IntArray | None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 
@@ -35,6 +35,24 @@ class FusedDifference(Protocol):
         clip: float | None,
     ) -> Array:
         """Return the sum of the clipped rows of `RecordDifference`, as of a `FusedStatistic`."""
+        ...
+
+
+@runtime_checkable
+class JoinedDifference(Protocol):
+    """An objective that adds up those of several silos in one call, each silo by itself."""
+
+    def clipped_differences(
+        self,
+        w: Array,
+        previous: Array,
+        silos: Sequence[Any],
+        radius: float,
+        dtype: type[np.floating[Any]],
+        *,
+        clip: float | None,
+    ) -> Array:
+        """Return `clipped_difference` of each silo, shape (silos, size), to the last bit."""
         ...
 
 
@@ -75,6 +93,19 @@ class RecordDifference:
                 factors = clip_slopes(np.ones(len(rows), dtype=rows.dtype), row_norms(rows), radius)
                 total += weighted_sum(rows, factors, dtype=dtype)
         return total
+
+    @property
+    def joins(self) -> bool:
+        """Whether the objective adds up several silos in one call."""
+        return isinstance(self.objective, JoinedDifference)
+
+    def clipped_sums(
+        self, silos: Sequence[Any], at: Mapping[str, Array], radius: float, dtype: type[np.floating[Any]]
+    ) -> Array:
+        """Return the sum of the clipped differences of each silo, shape (silos, size)."""
+        w, previous, clip = self._points(at)
+        objective = cast(JoinedDifference, self.objective)
+        return objective.clipped_differences(w, previous, silos, radius, dtype, clip=clip)
 
     def scaled(self, units: Records, at: Mapping[str, Array], radius: float) -> tuple[Array, Array] | None:
         """Return clipped differences of slopes, and features; None where gradients have another form."""

@@ -8,13 +8,14 @@ back.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from tacit.errors import ParameterError, check_choice, check_count, check_positive
+from tacit.learning.joined import packs
 from tacit.learning.losses import Loss, Multinomial
 from tacit.learning.objective import Records, clip_slopes
 from tacit.numerics import Array, row_norms, row_products, settle, weighted_sum
@@ -160,13 +161,30 @@ class NetworkObjective:
         self, w: Array, records: Records, radius: float, dtype: type[np.floating[Any]] = np.float64
     ) -> Array:
         """Return the sum of the clipped gradients, without a matrix of them, shape (size,)."""
-        # Sums come with their columns first, and are turned round once.
-        first, second = np.zeros((self.hidden, self.features)), np.zeros((self.outputs, self.hidden + 1))
         with np.errstate(over="ignore", invalid="ignore"):
-            for some, back in self._clipped_back(w, records, radius):
-                first += weighted_sum(some.X, back.hidden, dtype=dtype).T
-                second += weighted_sum(back.inputs, back.slopes, dtype=dtype).T
-        return np.concatenate([first.T.ravel(), second.T.ravel()])
+            backs = ((some.X, back) for some, back in self._clipped_back(w, records, radius))
+            return self._sum(backs, dtype)
+
+    def clipped_sums(
+        self,
+        w: Array,
+        silos: Sequence[Records],
+        radius: float,
+        dtype: type[np.floating[Any]] = np.float64,
+    ) -> Array:
+        """Return `clipped_sum` of each of several silos, shape (silos, size), to the last bit."""
+        if any("factors" in one.memo for one in silos):  # kept ones are faster still
+            return np.array([self.clipped_sum(w, one, radius, dtype) for one in silos])
+        sums = []
+        for pack in packs(silos, self._step):
+            if len(pack.places) == 1:
+                sums.append(self.clipped_sum(w, pack.records, radius, dtype))
+                continue
+            with np.errstate(over="ignore", invalid="ignore"):
+                back = self._losses_back(w, pack.records).clipped(pack.records.norms, radius)
+                X = pack.records.X
+                sums += [self._sum([(X[one], back.taken(one))], dtype) for one in pack.places]
+        return np.array(sums)
 
     def clipped_difference(
         self,
@@ -199,6 +217,15 @@ class NetworkObjective:
                 rest += weighted_sum(rows, factors, dtype=dtype)
         records.memo["factors"] = _Kept((self, w.tobytes(), clip), kept) if kept else None
         return np.concatenate([total.T.ravel(), rest])
+
+    def _sum(self, backs: Iterable[tuple[Array, _Back]], dtype: type[np.floating[Any]]) -> Array:
+        """Return the sum of gradients, shape (size,), from parts of the records and their factors."""
+        # Sums come with their columns first, and are turned round once.
+        first, second = np.zeros((self.hidden, self.features)), np.zeros((self.outputs, self.hidden + 1))
+        for X, back in backs:
+            first += weighted_sum(X, back.hidden, dtype=dtype).T
+            second += weighted_sum(back.inputs, back.slopes, dtype=dtype).T
+        return np.concatenate([first.T.ravel(), second.T.ravel()])
 
     def _layers(self, w: Array, dtype: Any) -> tuple[Array, Array]:
         """Return W and V."""
@@ -259,10 +286,14 @@ class NetworkObjective:
         """Return whether the factors of all records are few enough to be kept."""
         return len(records) * (2 * self.hidden + 1 + self.outputs) <= _KEPT
 
+    @property
+    def _step(self) -> int:
+        """Records of a part."""
+        return max(64, _AT_ONCE // (self.features + self.hidden * (3 + self.outputs)))
+
     def _parts(self, records: Records) -> Iterator[Records]:
         """Yield all records, in order, in parts whose layers stay in the cache."""
-        wide = self.features + self.hidden * (3 + self.outputs)
-        step = max(64, _AT_ONCE // wide)
+        step = self._step
         if len(records) <= step:
             yield records
             return
@@ -283,6 +314,10 @@ class _Back(NamedTuple):
     hidden: Array
     inputs: Array
     slopes: Array
+
+    def taken(self, part: slice) -> _Back:
+        """Return the factors of some of the gradients."""
+        return _Back(*(one[part] for one in self))
 
     def clipped(self, norms: Array, radius: float) -> _Back:
         """Return the factors of gradients clipped to a radius; a bad one counts as zero.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self, cast, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,7 @@ from tacit.numerics import NORM_SLACK, Array, IntArray, clip_rows, row_norms, we
 
 __all__ = [
     "Grouped",
+    "JoinedObjective",
     "LinearShape",
     "NeuralObjective",
     "Objective",
@@ -250,6 +251,17 @@ class LinearShape(Protocol):
 
 
 @runtime_checkable
+class JoinedObjective(Protocol):
+    """An objective that adds up the records of several silos in one call, each silo by itself."""
+
+    def clipped_sums(
+        self, w: Array, silos: Sequence[Any], radius: float, dtype: type[np.floating[Any]]
+    ) -> Array:
+        """Return `clipped_sum` of each silo, shape (silos, size), to the last bit."""
+        ...
+
+
+@runtime_checkable
 class SlopedObjective(Protocol):
     """An objective whose gradient of a record is a slope times its features."""
 
@@ -279,6 +291,18 @@ class RecordGradient:
     ) -> Array:
         """Return the sum of the clipped gradients, shape (size,)."""
         return self.objective.clipped_sum(point_of(at, self.objective.size), units, radius, dtype)
+
+    @property
+    def joins(self) -> bool:
+        """Whether the objective adds up several silos in one call."""
+        return isinstance(self.objective, JoinedObjective)
+
+    def clipped_sums(
+        self, silos: Sequence[Any], at: Mapping[str, Array], radius: float, dtype: type[np.floating[Any]]
+    ) -> Array:
+        """Return the sum of the clipped gradients of each silo, shape (silos, size)."""
+        objective = cast(JoinedObjective, self.objective)
+        return objective.clipped_sums(point_of(at, self.objective.size), silos, radius, dtype)
 
     def scaled(self, units: Records, at: Mapping[str, Array], radius: float) -> tuple[Array, Array] | None:
         """Return clipped slopes and features; None where a gradient has several slopes, or none."""

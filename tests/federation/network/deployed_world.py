@@ -65,9 +65,9 @@ def server(known: Parties, channel: Channel, **fields: Any) -> RemoteFederation:
 class SteadySilo(Silo):
     """A silo whose noise follows from its name and the step alone, so that a restart changes nothing."""
 
-    def _compute(self, task: Any, run: Any, kept: Any) -> Any:
-        self._rng = simulated(7, self.name, task.query.step)
-        return super()._compute(task, run, kept)
+    def _compute(self, begun: Any, kept: Any) -> Any:
+        self._rng = simulated(7, self.name, begun.task.query.step)
+        return super()._compute(begun, kept)
 
 
 @dataclass

@@ -48,9 +48,9 @@ RECOVERS = plan_of(rounds=ROUNDS, roster=ROSTER.digest, n_min=3, recover=True)
 class SteadyMasked(SteadySilo):
     """A silo whose noise follows from its name and the step alone; its masks are secret."""
 
-    def _answer(self, task: Any, run: Any, kept: Any, circle: Any) -> bytes:
-        self._rng = simulated(7, self.name, task.query.step)
-        return super()._answer(task, run, kept, circle)
+    def _answer(self, begun: Any, kept: Any) -> bytes:
+        self._rng = simulated(7, self.name, begun.task.query.step)
+        return super()._answer(begun, kept)
 
 
 class MaskedWorld(World):

@@ -318,14 +318,20 @@ def test_a_perceptron_is_the_one_of_this_room() -> None:
 
 
 @pytest.mark.parametrize("kind", ["mlp", "cnn"])
-def test_silos_together_are_silos_one_by_one(kind: str) -> None:
+def test_silos_together_are_silos_one_by_one_to_the_last_bit(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tacit.learning.modules.folded._AT_ONCE", 300)  # few rows are formed at once
     objective = made(kind, chunk=16)
-    silos = [some_records(objective, n, n) for n in (5, 0, 17, 1, 9)]
+    silos = [some_records(objective, n, n) for n in (5, 0, 17, 1, 9, 2, 5)]
     w = objective.start()
+    there = w + 0.1 * np.random.default_rng(0).standard_normal(objective.size)
     for dtype in (np.float64, np.float32):
-        together = objective.clipped_sums(w, silos, 0.4, dtype)
-        alone = np.stack([objective.clipped_sum(w, one, 0.4, dtype) for one in silos])
-        np.testing.assert_allclose(together, alone, rtol=0, atol=1e-12)
+        alone = [objective.clipped_sum(w, one, 0.4, dtype) for one in silos]
+        np.testing.assert_array_equal(objective.clipped_sums(w, silos, 0.4, dtype), alone)
+        alone = [objective.clipped_difference(w, there, one, 0.4, dtype, clip=1.0) for one in silos]
+        together = objective.clipped_differences(w, there, silos, 0.4, dtype, clip=1.0)
+        np.testing.assert_array_equal(together, alone)
     assert not objective.clipped_sums(w, [one.take(np.arange(0)) for one in silos], 0.4, np.float32).any()
 
 

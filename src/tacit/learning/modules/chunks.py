@@ -8,10 +8,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tacit.learning.objective import Records
 from tacit.numerics import Array
 
-__all__ = ["Totals", "filled", "isolated", "joined_silos", "segments", "taken"]
+__all__ = ["Totals", "filled", "isolated", "taken"]
 
 Said = TypeVar("Said")
 
@@ -63,12 +62,6 @@ class Totals:
         return self._sums
 
 
-def joined_silos(silos: Sequence[Records]) -> Records:
-    """Return the records of all silos."""
-    X, y, norms = (np.concatenate([getattr(one, name) for one in silos]) for name in ("X", "y", "norms"))
-    return Records(X, y, norms)
-
-
 def filled(values: Array, n: int, value: float = 0.0) -> Array:
     """Return values with a public one behind them, n rows."""
     if len(values) == n:
@@ -110,11 +103,3 @@ def isolated(tried: Callable[[Any, Array | None], Said], n: int) -> tuple[Said |
 def taken(bad: Array | None) -> Any:
     """Return the places of the records that are taken: of the first good one, where one is bad."""
     return slice(None) if bad is None else np.where(bad, bad.argmin(), np.arange(len(bad)))
-
-
-def segments(ends: Sequence[int], part: slice) -> list[tuple[int, slice]]:
-    """Return which records of a part are of which silo."""
-    if len(ends) == 1:
-        return [(0, slice(0, part.stop - part.start))]
-    cuts = np.concatenate([[0], ends]).clip(part.start, part.stop) - part.start
-    return [(int(k), slice(int(cuts[k]), int(cuts[k + 1]))) for k in np.flatnonzero(np.diff(cuts))]

@@ -7,15 +7,15 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from functools import partial
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from tacit.errors import ParameterError, TacitError, check_count, install_extra
 from tacit.learning.architecture import read_shape
+from tacit.learning.joined import packs
 from tacit.learning.losses import Loss
-from tacit.learning.modules.chunks import Totals, filled, isolated, joined_silos, segments, taken
+from tacit.learning.modules.chunks import Totals, filled, isolated, taken
 from tacit.learning.objective import Records, clip_slopes
 from tacit.numerics import Array
 
@@ -199,15 +199,15 @@ class ModuleObjective:
         """Return `clipped_sum` of each of several silos, whose records go through the module together.
 
         Returns:
-            Shape (silos, size): as silo by silo, but for the order of additions.
+            Shape (silos, size): as silo by silo, to the last bit.
         """
-        ends = list(accumulate(map(len, silos)))
-        records = silos[0] if len(silos) == 1 else joined_silos(silos)
-        totals = Totals(self._network, len(silos), exact=dtype is np.float64)
-        for part, (parts,) in self._passes(records, [w]):
-            factors = self._factors(parts, radius, exact=totals.exact)
-            totals.add(parts, factors, segments(ends, part))
-        return totals.sums
+        found, exact = list[Array](), dtype is np.float64
+        for pack in packs(silos, self.chunk, label=self._slopes.label):
+            totals = Totals(self._network, len(pack.places), exact=exact)
+            for part, (parts,) in self._passes(pack.records, [w]):
+                totals.add(parts, self._factors(parts, radius, exact=exact), pack.within(part))
+            found.append(totals.sums)
+        return found[0] if len(found) == 1 else np.concatenate(found)
 
     def clipped_difference(
         self,
@@ -220,22 +220,39 @@ class ModuleObjective:
         clip: float | None = None,
     ) -> Array:
         """Return the sum of the clipped rows of `RecordDifference`, shape (size,)."""
+        return np.asarray(self.clipped_differences(w, previous, [records], radius, dtype, clip=clip)[0])
+
+    def clipped_differences(
+        self,
+        w: Array,
+        previous: Array,
+        silos: Sequence[Records],
+        radius: float,
+        dtype: type[np.floating[Any]] = np.float64,
+        *,
+        clip: float | None = None,
+    ) -> Array:
+        """Return `clipped_difference` of each of several silos, shape (silos, size), to the last bit."""
         from tacit.learning.modules.folded import difference
 
-        totals, exact = Totals(self._network, 1, exact=dtype is np.float64), dtype is np.float64
-        for part, (first, second) in self._passes(records, [w, previous]):
-            if clip is None:
-                ones = self._torch.ones(self.chunk, dtype=self._torch.float64, device=self._network.device)
-                both = (ones, ones)
-            else:
-                both = (
-                    self._factors(first, clip, exact=exact),
-                    self._factors(second, clip, exact=exact),
-                )
-            parts = {name: difference(one, second[name], both) for name, one in first.items()}
-            factors = self._factors(parts, radius, exact=exact)
-            totals.add(parts, factors, [(0, slice(0, part.stop - part.start))])
-        return np.asarray(totals.sums[0])
+        found, exact = list[Array](), dtype is np.float64
+        for pack in packs(silos, self.chunk, label=self._slopes.label):
+            totals = Totals(self._network, len(pack.places), exact=exact)
+            for part, (first, second) in self._passes(pack.records, [w, previous]):
+                both = self._both(first, second, clip, exact=exact)
+                parts = {name: difference(one, second[name], both) for name, one in first.items()}
+                totals.add(parts, self._factors(parts, radius, exact=exact), pack.within(part))
+            found.append(totals.sums)
+        return found[0] if len(found) == 1 else np.concatenate(found)
+
+    def _both(
+        self, first: Mapping[str, Any], second: Mapping[str, Any], clip: float | None, *, exact: bool
+    ) -> tuple[Any, Any]:
+        """Return what rows at two points are to be multiplied with before one is taken from the other."""
+        if clip is None:
+            ones = self._torch.ones(self.chunk, dtype=self._torch.float64, device=self._network.device)
+            return ones, ones
+        return self._factors(first, clip, exact=exact), self._factors(second, clip, exact=exact)
 
     @property
     def _floats(self) -> Any:
