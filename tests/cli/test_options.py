@@ -26,8 +26,8 @@ from tacit.privacy.shuffling import RANDOMIZERS
 
 ONE_OF = re.split(
     r"\s+",
-    "against algorithm loss mechanism method neighbours norm on_violation order prior release role sampling "
-    "shards task teachers_are ties trust unit weights",
+    "against algorithm loss mechanism method neighbours norm on_violation order prior randomizer release "
+    "role sampling shards task teachers_are ties trust unit weights",
 )
 """Names of options that take one of several names, wherever they are."""
 

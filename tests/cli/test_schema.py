@@ -46,6 +46,9 @@ RUNS = {
     "account subsample": "account subsample gaussian:1.5 --sample-rate 0.1 --delta 1e-5",
     "account shuffle": "account shuffle --local-epsilon 1 --n 100 --delta 1e-5",
     "account aggregate": "account aggregate --parties 10 --colluding 2 --noise 3 --dim 5",
+    "account reports": "account reports --local-epsilon 1 --clients 60 --drawn 6 --rounds 3 --dim 8 "
+    "--delta 1e-5",
+    "account halving": "account halving gaussian:20x10 --check laplace:50 --rounds 100 --delta 1e-5",
     "account iterate": f"account iterate --n 100 --epochs 2 {BUDGET}",
     "account compose": "account compose gaussian:2x10 pure:0.1 --delta 1e-5",
     "account calibrate": f"account calibrate {BUDGET}",
@@ -55,6 +58,7 @@ RUNS = {
     "plan frequencies": "plan frequencies --k 4 --n 100 --epsilon 1",
     "plan frequencies levels": "plan frequencies --k 4 --n 100 --levels 0.5,1",
     "plan train": f"plan train --silos 4 --records 100 --dim 5 {BUDGET}",
+    "plan reports": f"plan reports --clients 60 --dim 8 --drawn 6 --rounds 5 {BUDGET}",
     "vote design": f"vote design {TEACHERS} --out gamma.json",
     "vote certify": "vote certify gamma.json",
     "vote release": "vote release gamma.json --votes votes.npy --out bits.npy",

@@ -48,6 +48,7 @@ def commands(tmp_path: Path) -> dict[str, tuple[list[str], tuple[str, ...]]]:
     teachers = ["--teachers", "5", "--epsilon", "0.1", "--m", "3", "--method", "constant"]
     assert main(["vote", "design", *teachers, "--out", gamma]) == 0
     rounds = ["--delta", "1e-5", "--rounds", "3", "--sample-rate", "0.1"]
+    few = ["--local-epsilon", "1", "--clients", "60", "--drawn", "6", "--rounds", "2"]
     hundred = ["--trust", "shuffle", "--n", "100", "--mechanism", "2rr"]
     column = ["--columns", "x", "--lower", "0", "--upper", "2"]
     whose = ["--person", "who", "--neighbours", "zero-out", "--trust", "local"]
@@ -60,6 +61,23 @@ def commands(tmp_path: Path) -> dict[str, tuple[list[str], tuple[str, ...]]]:
         "shuffle": (
             ["account", "shuffle", "--local-epsilon", "1", "--n", "1000", "--mechanism", "2rr", *rounds],
             (shuffler, batch, parties),
+        ),
+        "reports": (
+            ["account", "reports", *few, "--dim", "8", "--delta", "1e-5"],
+            (shuffler, "every batch holds 6 honest messages"),
+        ),
+        "halving": (
+            [
+                "account",
+                "halving",
+                "gaussian:9@0.1x40",
+                "--check",
+                "laplace:99",
+                "--rounds",
+                "40",
+                "--delta=1e-5",
+            ],
+            (SAMPLED,),
         ),
         "iterate": (
             ["account", "iterate", "--n", "10", "--epochs", "2", "--noise", "4", "--delta", "1e-5"],

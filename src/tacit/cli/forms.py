@@ -292,6 +292,12 @@ OUTPUTS: Final[dict[str, Any]] = {
             reason=str, note=str, valid=bool,
         )),
     ),
+    "plan reports": _output(
+        "PlannedReports", problem=dict[str, Any], plans=_list(_form(
+            "ReportPlan", drawn=int, sampled=int, rounds=int, local_epsilon=float, epsilon=float, risk=float,
+            bits=float,
+        )),
+    ),
     "vote design": _output("Design", **_NOISE, out=str | None),
     "vote certify": _output("Certified", **_NOISE),
     "vote plan": _output(

@@ -23,6 +23,7 @@ __all__ = [
     "RADIUS_MODES",
     "RANDOMIZERS",
     "RELATIONS",
+    "REPORTS",
     "REWARD_MODELS",
     "SHARDS",
     "TABLE_KINDS",
@@ -39,6 +40,7 @@ RANDOMIZERS: Final = (
     *("general", "2rr", "krr:B", "hadamard", "hadamard:k", "hr:k", "bh:k", "oue:k", "rappor:k", "ss:k"),
     *("rhr:k", "two-level:q", "laplace", "privunit:q"),
 )
+REPORTS: Final = ("hemisphere", "privunit", "rotated", "hadamard", "bitplane")
 TIES: Final = ("coin",)
 VOTED_BY: Final = ("fresh", "fixed")
 SHARDS: Final = ("shared", "disjoint")

@@ -77,6 +77,11 @@ KINDS: dict[str, frozenset[str]] = {
     "account iterate": _PRICE
     | {"noise_multiplier", "n", "epochs", "private", "release", "order", "worst_case_order"}
     | {"step_times_smoothness", "loss", "placement", "neighbours"},
+    "account reports": _PRICE
+    | {"local_epsilon", "clients", "drawn", "join_rate", "records", "sampled", "rounds", "dim", "randomizer"}
+    | {"bits_per_client", "accountants"},
+    "account halving": _PRICE
+    | {"run_release", "check_release", "rounds", "check_every", "most_runs", "neighbours"},
     "account compose": _PRICE | {"neighbours", "releases"},
     "account calibrate": _ROUNDS
     | {"noise_multiplier", "local_epsilon", "budget_epsilon", "trust", "n", "mechanism"},

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from tacit.cli.account import bandits, mix
+from tacit.cli.account.drawn_reports import OBSERVER as REPORTS
 from tacit.cli.account.frequencies import observers as frequency_observers
 from tacit.cli.account.frequencies import trusts as frequency_trusts
 from tacit.cli.account.hidden import OBSERVERS as ITERATES
@@ -15,6 +16,7 @@ from tacit.cli.account.options import clauses_of
 from tacit.cli.account.output import observer
 from tacit.cli.account.shuffled import observers as shuffle_observers
 from tacit.cli.account.tables import check_tables
+from tacit.cli.account.tuned import OBSERVER as HALVING
 from tacit.cli.mean import notes_on
 from tacit.errors import VerificationError, check_count, check_finite, check_probability
 
@@ -210,6 +212,10 @@ def _observers(found: Statement) -> tuple[str, ...]:
             return (observer(answer["rounds"]),)
         case "account shuffle":
             return shuffle_observers(answer["rounds"], answer["messages"])
+        case "account reports":
+            return (REPORTS,)
+        case "account halving":
+            return (HALVING,)
         case "account iterate":
             return (ITERATES[answer["release"]],)
         case "account compose":

@@ -11,6 +11,7 @@ import typer
 from tacit.cli.account import (
     answers,
     central,
+    drawn_reports,
     frequencies,
     hidden,
     large,
@@ -19,6 +20,7 @@ from tacit.cli.account import (
     mix,
     sampled,
     shuffled,
+    tuned,
 )
 from tacit.cli.account.beside import check_beside
 from tacit.cli.output import JsonFlag, print_foreign, print_json, print_line, print_text
@@ -35,6 +37,8 @@ _EVENTS: Final[dict[str, Callable[[dict[str, Any]], Event | None]]] = {
     "account epsilon": central.event_of,
     "account subsample": sampled.event_of,
     "account shuffle": shuffled.event_of,
+    "account reports": drawn_reports.event_of,
+    "account halving": tuned.event_of,
     "account iterate": hidden.event_of,
     "account compose": mix.composed,
     "account calibrate": mix.calibrated,
@@ -42,6 +46,7 @@ _EVENTS: Final[dict[str, Callable[[dict[str, Any]], Event | None]]] = {
 """What the facts at the top of a price say was released; the command itself builds its event with them."""
 _PRICES: Final[dict[str, Callable[[dict[str, Any]], None]]] = {
     "account subsample": sampled.check_prices,
+    "account reports": drawn_reports.check_prices,
     "account compose": mix.check_prices,
 }
 """What checks the prices that a command writes beside that of the whole."""
