@@ -26,8 +26,8 @@ GROUPS: Final = {
     "local_steps mu option l1 l2 group_lasso domain moment weights participants epochs release order "
     "placement step_times_smoothness loss quantile threshold smoothing messages steps bits max_bits points "
     "runs noise_factor prior mean m ties queries projection heavy_hitters max_random_bits max_message_bits "
-    "independent tables items hash_seed dictionary miss radius_mode all_actions tail randomizer drawn join_rate "
-    "sampled check check_every most_runs",
+    "independent tables items hash_seed dictionary miss radius_mode all_actions tail randomizer drawn "
+    "join_rate sampled check check_every most_runs",
     "Output": "min_count "
     "name log close out plot report against quiet logs json_logs accept verify dry_run confidence "
     "all_of_them simulate exact quick top json help",
