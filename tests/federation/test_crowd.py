@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -32,6 +33,7 @@ from tacit.means import (
     Estimator,
     GaussianNoise,
     HadamardMean,
+    HemisphereMean,
     RandK,
     SignVoteMean,
 )
@@ -332,3 +334,31 @@ def test_a_bad_record_makes_no_warning(recwarn: pytest.WarningsRecorder) -> None
     made = Crowd(Rows(np.ones((2, 3))), {"row": overflows}, trusts_server=True, rng=np.random.default_rng(0))
     made.open(plan_of(parties=2))(0, AT, (RADIUS,))
     assert not recwarn.list
+
+
+def test_the_normal_limit_of_reports_claims_nothing_and_says_that_it_simulates() -> None:
+    """For sweeps: the errors of the same plan on reports, which its own price is about."""
+    n, made = 300, rows(0, 300)
+    reports = HemisphereMean(dim=3, local_epsilon=1.0, trust=TrustModel.SHUFFLE, on_violation="clip")
+    measure = Measure(statistic="row", estimator=reports, max_radius=RADIUS)
+    asked = Plan(
+        steps=((Step(measures=(measure,), honest=n), 400),), parties=n, trust=TrustModel.SHUFFLE,
+        delta=1e-6, n_min=n,
+    )  # fmt: skip
+    errors = []
+    for limit in (False, True):
+        ask = Crowd(
+            Rows(made), STATISTICS, trusts_shuffler=True, rng=np.random.default_rng(8), normal_limit=limit
+        ).open(asked)
+        found = np.array([ask(r, AT, (RADIUS,))[0] for r in range(400)])
+        errors.append(((found - found.mean(axis=0)) ** 2).sum(axis=1))
+        for price in [*ask.guarantees, *ask.guarantees_alone]:
+            assert price.simulated
+            assert math.isinf(price.epsilon) == limit
+            assert any("draws of a normal law" in clause for clause in price.assumptions) == limit
+            assert ("No privacy is claimed" in str(price)) == limit
+    spread = math.hypot(*(one.std() for one in errors)) / 20
+    assert errors[0].mean() == pytest.approx(errors[1].mean(), abs=z_bound(1) * spread)
+    other = Crowd(Rows(made), STATISTICS, trusts_server=True, normal_limit=True)
+    with pytest.raises(ParameterError, match="normal_limit must be False"):
+        other.open(plan(CENTRAL))

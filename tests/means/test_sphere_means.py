@@ -9,6 +9,7 @@ from scipy import stats
 from tacit.audits import audit_mean
 from tacit.errors import ParameterError
 from tacit.means import HemisphereMean, LocalLaplaceMean, Message, PrivUnitGMean, PrivUnitMean, Round
+from tacit.mechanisms import hemisphere_scale
 from tacit.numerics import Array
 from tacit.privacy import PrivacyBudget, PureDP, Shuffled, TrustModel, epsilon_of
 from tests.statistics import FALSE_ALARM, z_bound
@@ -57,6 +58,19 @@ def test_second_moments_of_a_hemisphere_report() -> None:
     moments = found[:, :, None] * found[:, None, :]
     tolerance = z_bound(9) * moments.std(axis=0) / math.sqrt(6000)
     assert np.all(np.abs(moments.mean(axis=0) - 6.2435925 * np.eye(3)) <= tolerance)
+
+
+def test_the_normal_limit_has_the_mean_and_the_squared_error_of_reports() -> None:
+    mean, rng, trials = HemisphereMean(dim=4, local_epsilon=1.0), np.random.default_rng(5), 4000
+    inside = np.array([[0.6, 0.0, -0.3, 0.0], [0.0, 2.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]])
+    rows, this_round = inside * [[1.0], [4.5], [1.0]], Round(n=3, radius=2.0)  # the second is clipped
+    found = np.array([mean.normal_limit(rows, this_round, rng=rng) for _ in range(trials)])
+    error = found - inside.mean(axis=0)
+    # A report is 2 B long; what it says on average is the row itself.
+    wanted = (3 * 4 * hemisphere_scale(4, 1.0) ** 2 - float((inside**2).sum())) / 9
+    sizes = (error**2).sum(axis=1)
+    assert sizes.mean() == pytest.approx(wanted, abs=z_bound(5) * sizes.std() / math.sqrt(trials))
+    assert np.abs(error.mean(axis=0)).max() < z_bound(5) * math.sqrt(wanted / 4 / trials)
 
 
 def test_in_one_dimension_a_hemisphere_is_randomised_response() -> None:

@@ -26,9 +26,9 @@ from tacit.federation.steps import HiddenRun, Walk
 from tacit.federation.store import LastAnswer, SecretOf, from_bytes, to_bytes
 from tacit.federation.sums import Sums
 from tacit.ledger import Ledger
-from tacit.means import Round
+from tacit.means import HemisphereMean, Round
 from tacit.numerics import Array, IntArray
-from tacit.privacy import Guarantee, PrivacyBudget, Relation, TrustModel, Unit
+from tacit.privacy import Guarantee, NonPrivate, PrivacyBudget, Relation, TrustModel, Unit
 from tacit.privacy.run_clauses import clauses_of_sums
 from tacit.randomness import is_secure, secure
 
@@ -56,6 +56,8 @@ class Crowd:
             trusted server real. What clients would send is simulated in either case, and says so.
         public_seed: Of random participation; None makes it from the names of run and plan.
         is_down: Which clients are down in a round: maps its number to shape (clients,), bool.
+        normal_limit: Whether means of hemisphere reports are draws of `HemisphereMean.normal_limit`, for
+            sweeps of many runs. It shows what the same plan reaches, and its guarantee claims nothing.
 
     Raises:
         ParameterError: No units, or a number of clients that does not divide theirs.
@@ -75,6 +77,7 @@ class Crowd:
         rng: np.random.Generator | None = None,
         public_seed: int | None = None,
         is_down: Callable[[int], npt.NDArray[np.bool_]] | None = None,
+        normal_limit: bool = False,
     ) -> None:
         check_count("the number of units of a crowd", len(units))
         self._clients = check_count("clients", len(units) if clients is None else clients, high=len(units))
@@ -87,7 +90,7 @@ class Crowd:
         self._ledger, self._trusts_server = ledger, trusts_server
         self._trusts_shuffler, self._sums = trusts_shuffler, sums
         self._rng = secure() if rng is None else rng
-        self._public_seed, self._is_down = public_seed, is_down
+        self._public_seed, self._is_down, self._normal_limit = public_seed, is_down, normal_limit
 
     @property
     def size(self) -> int:
@@ -151,6 +154,7 @@ class Crowd:
             present=present,
             memory=None if self._ledger is None else SecretOf(self._ledger, run, 0),
             rng=self._rng,
+            normal_limit=self._normal_limit,
         )
 
     def _down(self, number: int) -> npt.NDArray[np.bool_]:
@@ -201,12 +205,19 @@ class Crowd:
                 "the plan trusts a shuffler: make the crowd with trusts_shuffler=True, or ask for a plan of "
                 "local trust."
             )
+        means = [measure.estimator for step, _ in plan.kinds for measure in step.measures]
+        if self._normal_limit and not all(isinstance(mean, HemisphereMean) for mean in means):
+            raise ParameterError(
+                "normal_limit must be False for a plan with other means than of hemispheres."
+            )
         if self._ledger is not None and plan.trust is not TrustModel.CENTRAL:
             raise ParameterError("ledger is the trusted server's, under central trust; clients keep none.")
 
     def _priced(self, plan: Plan, *, run: str, budget: PrivacyBudget | None) -> Guarantee:
         """Price the plan as every client does."""
         price = self._charged(plan)
+        if self._normal_limit:
+            return price
         check_price(price, who="a client", run=run, budget=budget, ledger=None, plan=plan)
         if not math.isfinite(price.epsilon) and not self._trusts_server:
             raise RefusalError(
@@ -249,6 +260,14 @@ class Crowd:
         where they are faster, which a price of exact integers does not describe.
         """
         summed = trust is TrustModel.AGGREGATE
+        if self._normal_limit:
+            return price_of(
+                NonPrivate(plan.neighbours),
+                plan.delta,
+                observer=observer,
+                assumptions=("means are draws of a normal law in place of reports, for simulation only",),
+                simulated=True,
+            )
         return price_of(
             plan.event([self.size], trust),
             plan.delta,
@@ -280,6 +299,7 @@ class CrowdRounds:
         present: Callable[[int], IntArray],
         memory: Memory | None,
         rng: np.random.Generator,
+        normal_limit: bool,
     ) -> None:
         self._schedule, self._units, self._contributions, self._server = (
             plan.schedule(),
@@ -289,7 +309,7 @@ class CrowdRounds:
         )
         self._blocks = plan.blocks(size)
         self._size, self._present, self._rng = size, present, rng
-        self._memory = memory
+        self._memory, self._normal_limit = memory, normal_limit
         self._order: IntArray | None = None
         kept = contributions.states(plan, units=len(units)).items()
         self._states: States = {name: np.zeros((len(units), size)) for name, (_, size) in kept}
@@ -359,8 +379,12 @@ class CrowdRounds:
             if sampled is not None:  # a client whose unit is not drawn still sends its noise
                 values = values * sampled[:, None]
             this_round = Round(n=n, radius=radius, number=query.step, parties=len(present))
-            mean = measure.estimator.estimate(values, this_round, rng=self._rng)
-            if isinstance(step.batch, Poisson) and measure.estimator.linear:
+            estimator = measure.estimator
+            if self._normal_limit and isinstance(estimator, HemisphereMean):
+                mean = estimator.normal_limit(values, this_round, rng=self._rng)
+            else:
+                mean = estimator.estimate(values, this_round, rng=self._rng)
+            if isinstance(step.batch, Poisson) and estimator.linear:
                 mean = mean * (rows / step.batch.expected(self._size))
             means.append(mean)
         drawn = slice(None) if sampled is None else sampled > 0

@@ -16,7 +16,7 @@ from tacit.means.message import HEADER_BYTES, Message, Round
 from tacit.means.problem import MeanProblem
 from tacit.means.proposals import ComputeCost, Proposal
 from tacit.means.randomized import RandomizedMean
-from tacit.means.violations import Ball, clipped_to_unit
+from tacit.means.violations import Ball, clipped_to_unit, inside_rows
 from tacit.mechanisms import (
     check_level,
     draw_directions,
@@ -79,6 +79,28 @@ class HemisphereMean(RandomizedMean, frozen=True, kw_only=True, tag="hemisphere"
         x = clipped_to_unit(rows, round, self.dim, "l2")
         largest = hemisphere_scale(self.dim, self.local_epsilon) ** 2
         return (len(x) * largest - float((x**2).sum())) * (round.radius / round.n) ** 2
+
+    def normal_limit(self, rows: Array, round: Round, *, rng: np.random.Generator) -> Array:
+        """Draw from the normal law that has the mean and the squared error of `estimate`, for sweeps.
+
+        The covariance of n reports is ((B^2 / d) I - mean of x x^T) / n; here its trace is spread evenly. No
+        report stands behind the draw: it simulates what a run reaches, and nothing is private by it.
+
+        Args:
+            rows: Shape (n, dim): all rows.
+            round: Public facts of the round.
+            rng: Source of the normal draw.
+
+        Returns:
+            Shape (dim,), float64; O(n dim) time, of which nothing is random but dim numbers.
+
+        Raises:
+            ParameterError: As `estimate`.
+        """
+        inside = inside_rows(rows, round.radius, ball="l2", dim=self.dim, refuse=self.refuses)
+        x = clipped_to_unit(inside, round, self.dim, "l2")
+        spread = math.sqrt(self.variance_on(inside, round) / self.dim)
+        return np.asarray(x.sum(axis=0) * (round.radius / round.n) + spread * rng.standard_normal(self.dim))
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.federation import Fixed, Silo
+from tacit.federation import Fixed, RandomSubset, Silo
 from tacit.federation.masking.trust import MaskedSums
 from tacit.federation.network.certificates import client_context, make_authority
 from tacit.federation.network.channel import Channel
@@ -213,6 +213,23 @@ def test_every_algorithm_gives_the_same_model_under_every_trust(
     assert there.traffic.skipped == here.traffic.skipped
     if trust != "shuffle":  # what goes to a shuffler is sealed
         np.testing.assert_array_equal(there.traffic.bits_up, here.traffic.bits_up)
+
+
+@pytest.mark.parametrize("name", ["adaped", "fed-avg"])
+def test_parties_that_the_server_draws_are_the_same_and_pay_as_if_asked_in_every_round(
+    name: str, tmp_path: Path
+) -> None:
+    """K of n, as DP-AdaPeD prints it: who draws sees who was drawn, so that drawing amplifies nothing."""
+    settings = settings_of(name, "local", participation=RandomSubset(2))
+    here = train(in_process(silos(settings), seed=SEED), settings)
+    there = deployed(settings, tmp_path)
+    np.testing.assert_array_equal(there.w, here.w)
+    np.testing.assert_array_equal(there.traffic.answered, here.traffic.answered)
+    assert here.traffic.answered.sum() == 2 * here.rounds
+    assert len(set(here.traffic.answered.tolist())) > 1  # nobody knows beforehand who is asked how often
+    everybody = settings_of(name, "local")
+    all_asked = train(in_process(silos(everybody), seed=SEED), everybody)
+    assert there.guarantees == here.guarantees == all_asked.guarantees
 
 
 @pytest.mark.parametrize(
