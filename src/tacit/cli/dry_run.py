@@ -17,42 +17,89 @@ __all__ = ["show_preview"]
 
 def show_preview(job: Job, ledgers: Ledgers | None, *, json: bool) -> None:
     """Print what a job would do and cost; nothing is written, asked or spent."""
-    from tacit.privacy.statement import About
     from tacit.reports.statement import notes_on_moment
-    from tacit.reports.tables import format_bits, unused_labels, why_chosen
+    from tacit.reports.tables import unused_labels, why_chosen
 
-    runs = job.preview(ledgers=ledgers)
-    sizes, names = job.data.sizes, job.data.silo_names
-    public = None if job.data.sample is None else len(job.data.sample.X)
+    runs, sample = job.preview(ledgers=ledgers), job.data.sample
+    if json:
+        print_json({**_facts_of_data(job), "runs": [_facts(one) for one in runs]})
+        return
+    for line in _said_of_data(job):
+        print_text(line)
+    _show_runs(runs)
+    for name, bounded in sorted({(one.algorithm, one.bounded) for one in runs if one.bounded != "excess"}):
+        print_text(f"{name}: its bound is on the {bounded} of the loss, and says nothing of the excess.")
+    for trained, count in {(one.algorithm, one.trained_with) for one in runs if one.trained_with}:
+        print_text(f"{trained}: trains on {count:,} public records besides, which nothing protects.")
+    for line in (
+        *_about_inside(runs),
+        *why_chosen((one.trust, one.algorithm, one.algorithm_reason) for one in runs),
+        *unused_labels(
+            ((one.algorithm, one.trained_with) for one in runs),
+            labelled=sample is not None and sample.y is not None,
+        ),
+        *notes_on_moment(job.config.stated, job.data.assumed),
+    ):
+        print_text(line)
+    for one in runs:
+        if one.noise_share is not None:
+            print_text(
+                f"{one.trust}: each silo adds a share of the noise, {one.noise_share:.4g}; "
+                f"{one.plan.n_min - one.plan.colluding} honest shares make {one.noise_multiplier:.4g}."
+            )
+    _show_means(runs)
+    _show_prices(runs)
+    accounts = "no ledger would count it" if ledgers is None else "its ledgers have that much left"
+    print_text(f"\nNothing was spent; {accounts}.")
+
+
+def _added(job: Job) -> dict[str, Any]:
+    """Return the penalties and the domain that are given, by name."""
     penalties = job.config.regularization()
     given = {name: getattr(penalties, name) for name in ("l1", "l2", "group_lasso", "domain")}
-    added = {name: value for name, value in given.items() if value}
-    if json:
-        sized = None if job.hides_sizes else dict(zip(names, sizes, strict=True))
-        moment = {} if job.config.moment is None else {"moment": job.config.moment}
-        shown = {
-            "version": 1,
-            **moment,
-            "silos": names,
-            "units": sized,
-            "public_records": public,
-            "loss": job.loss,
-        }
-        print_json({**shown, "regularization": added, "runs": [_facts(one) for one in runs]})
-        return
-    unit = "records" if job.data.persons is None else "persons"
+    return {name: value for name, value in given.items() if value}
+
+
+def _facts_of_data(job: Job) -> dict[str, Any]:
+    """Return what a program reads of the data and of what is minimised."""
+    names, sizes = job.data.silo_names, job.data.sizes
+    moment = {} if job.config.moment is None else {"moment": job.config.moment}
+    return {
+        "version": 1,
+        **moment,
+        "silos": names,
+        "units": None if job.hides_sizes else dict(zip(names, sizes, strict=True)),
+        "public_records": None if job.data.sample is None else len(job.data.sample.X),
+        "loss": job.loss,
+        "regularization": _added(job),
+    }
+
+
+def _said_of_data(job: Job) -> list[str]:
+    """Return what a person reads of the data and of what is minimised, line by line."""
+    data, sizes = job.data, job.data.sizes
+    unit = "records" if data.persons is None else "persons"
     most = "" if min(sizes) == max(sizes) else f" to {max(sizes):,}"
     size = "" if job.hides_sizes else f", each trains on {min(sizes):,}{most} {unit}"
-    scaled = "" if public is None else f", scaled by {public:,} public records"
-    silos = "1 silo" if len(names) == 1 else f"{len(names)} silos"
-    print_text(f"{job.config.source}: {silos}{size}; {job.data.X.shape[1]} features{scaled}")
-    print_text(f"loss: {job.loss.words}")
+    scaled = "" if data.sample is None else f", scaled by {len(data.sample.X):,} public records"
+    silos = "1 silo" if len(data.silo_names) == 1 else f"{len(data.silo_names)} silos"
+    lines = [
+        f"{job.config.source}: {silos}{size}; {data.X.shape[1]} features{scaled}",
+        f"loss: {job.loss.words}",
+    ]
     if job.config.model != "linear":
-        print_text(f"model: {job.config.model}, {job.terms.task.objective.size:,} parameters")
+        lines.append(f"model: {job.config.model}, {job.terms.task.objective.size:,} parameters")
     if job.config.moment is not None:
-        print_text(f"moment of gradients: {job.config.moment}; numbers are as they stand, without bounds")
-    if added:
-        print_text(f"with it: {', '.join(f'{name} {value}' for name, value in added.items())}")
+        lines.append(f"moment of gradients: {job.config.moment}; numbers are as they stand, without bounds")
+    if added := _added(job):
+        lines.append(f"with it: {', '.join(f'{name} {value}' for name, value in added.items())}")
+    return lines
+
+
+def _show_runs(runs: Sequence[PlannedRun]) -> None:
+    """Print a line for each trust model, and what its columns are."""
+    from tacit.reports.tables import format_bits
+
     columns = (
         *("trust", "algorithm", "rounds", "epsilon", "delta", "noise", "sent per silo", "gradient error"),
         "loss bound",
@@ -77,36 +124,18 @@ def show_preview(job: Job, ledgers: Ledgers | None, *, json: bool) -> None:
         "noise and sampling, in clipping bounds; far above 100 %, little is learned. loss bound: "
         "on the excess loss, by theory, which is loose."
     )
-    for name, bounded in sorted({(one.algorithm, one.bounded) for one in runs if one.bounded != "excess"}):
-        print_text(f"{name}: its bound is on the {bounded} of the loss, and says nothing of the excess.")
-    for trained, count in {(one.algorithm, one.trained_with) for one in runs if one.trained_with}:
-        print_text(f"{trained}: trains on {count:,} public records besides, which nothing protects.")
-    sample = job.data.sample
-    for line in (
-        *_about_inside(runs),
-        *why_chosen((one.trust, one.algorithm, one.algorithm_reason) for one in runs),
-        *unused_labels(
-            ((one.algorithm, one.trained_with) for one in runs),
-            labelled=sample is not None and sample.y is not None,
-        ),
-        *notes_on_moment(job.config.stated, job.data.assumed),
-    ):
-        print_text(line)
-    for one in runs:
-        if one.noise_share is not None:
-            print_text(
-                f"{one.trust}: each silo adds a share of the noise, {one.noise_share:.4g}; "
-                f"{one.plan.n_min - one.plan.colluding} honest shares make {one.noise_multiplier:.4g}."
-            )
-    _show_means(runs)
+
+
+def _show_prices(runs: Sequence[PlannedRun]) -> None:
+    """Print the guarantee of each run, and what it is to whoever sees one silo's messages."""
+    from tacit.privacy.statement import About
+
     for one in runs:
         which = f" (the weakest of {len(one.guarantees)})" if len(one.guarantees) > 1 else ""
         print_text(f"\n{one.trust}{which}: {one.guarantee}")
         if one.guarantee_alone is not None:
             alone = About(trust=one.trust, alone=True).observed
             print_text(f"\n{alone}{which}: {one.guarantee_alone}")
-    accounts = "no ledger would count it" if ledgers is None else "its ledgers have that much left"
-    print_text(f"\nNothing was spent; {accounts}.")
 
 
 def _about_inside(runs: Sequence[PlannedRun]) -> list[str]:
