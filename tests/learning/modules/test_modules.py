@@ -449,6 +449,26 @@ def test_where_places_are_not_alike_records_go_one_by_one(monkeypatch: pytest.Mo
     np.testing.assert_allclose(fresh.clipped_sum(w, records, 0.3), expected, atol=1e-12)
 
 
+def test_places_are_tried_for_every_way_to_multiply(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a caller asks for other products, or other threads, other code runs: it is tried, too."""
+    objective, before = made("mlp", chunk=4), torch.get_float32_matmul_precision()
+    tried: list[int] = []
+
+    def alike(chunk: int) -> bool:
+        tried.append(chunk)
+        return len(tried) == 1
+
+    monkeypatch.setattr(objective, "_alike", alike)
+    assert (objective.chunk, objective.chunk, len(tried)) == (4, 4, 1)
+    try:
+        torch.set_float32_matmul_precision("medium")
+        assert (objective.chunk, len(tried)) == (1, 2)
+    finally:
+        torch.set_float32_matmul_precision(before)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 7)
+    assert (objective.chunk, len(tried)) == (1, 3)
+
+
 def test_bad_records_count_as_zero() -> None:
     objective = made("mlp", dtype=torch.float32)
     X = np.random.default_rng(8).standard_normal((6, 6))
