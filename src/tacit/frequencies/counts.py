@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tacit.errors import ParameterError, check_count
 from tacit.numerics import Array, IntArray, as_floats
 
-__all__ = ["Counts", "as_shares", "whole_counts"]
+__all__ = ["Counts", "as_shares"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class Counts:
 
     def __post_init__(self) -> None:
         check_count("n", self.n, low=0)
-        object.__setattr__(self, "values", whole_counts("values", self.values, self.n))
+        object.__setattr__(self, "values", _whole_counts("values", self.values, self.n))
 
     def __add__(self, other: Counts) -> Counts:
         """Merge with the counts of other messages of the same mechanism."""
@@ -56,7 +56,7 @@ class Counts:
         return Counts(self.n + other.n, self.values + other.values, self.mechanism)
 
 
-def whole_counts(name: str, values: npt.ArrayLike, n: int) -> IntArray:
+def _whole_counts(name: str, values: npt.ArrayLike, n: int) -> IntArray:
     """Read counts, shape (M,), each from 0 to n."""
     array = np.asarray(values)
     if array.dtype.kind not in "iu" or array.ndim != 1:

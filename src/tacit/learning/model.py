@@ -22,7 +22,6 @@ __all__ = [
     "RowMap",
     "Scaling",
     "bounds_arrays",
-    "class_probabilities",
     "likeliest",
     "scale_target",
     "unscale_target",
@@ -279,7 +278,7 @@ class FittedModel(ABC):
         """
         if self.why_no_probabilities:
             raise ParameterError(self.why_no_probabilities)
-        return class_probabilities(scores)
+        return _class_probabilities(scores)
 
     def predictions_of(self, scores: Array) -> Array:
         """Return the labels, or targets in their own units, that raw predictions stand for; shape (n,)."""
@@ -322,7 +321,7 @@ class LinearModel(FittedModel):
         return np.asarray(rows @ self.weights)
 
 
-def class_probabilities(scores: Array) -> Array:
+def _class_probabilities(scores: Array) -> Array:
     """Return the class probabilities that raw predictions stand for, shape (n, classes).
 
     Args:

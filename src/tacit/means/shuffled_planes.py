@@ -34,7 +34,7 @@ from tacit.privacy import (
     meets,
 )
 
-__all__ = ["guessed_levels", "plane_proposals", "shuffled_levels"]
+__all__ = ["plane_proposals", "shuffled_levels"]
 
 _PLANES = range(1, 9)
 
@@ -70,7 +70,7 @@ def plane_proposals(
     for m in _PLANES:
         for s in geometric(D):
             if problem.trust == "shuffle":
-                guess = guessed_levels(n, s, m, budget)
+                guess = _guessed_levels(n, s, m, budget)
             else:
                 # Pure levels add up; the last bits of the floats must not add up to more.
                 epsilon = budget.epsilon * (1 - 1e-12)
@@ -151,7 +151,7 @@ def shuffled_levels(
     return best
 
 
-def guessed_levels(n: int, samples: int, planes: int, budget: PrivacyBudget) -> tuple[float, ...]:
+def _guessed_levels(n: int, samples: int, planes: int, budget: PrivacyBudget) -> tuple[float, ...]:
     """Return about the levels that `shuffled_levels` would, for ranking: nothing here is priced."""
     if budget.delta == 0:
         return plane_levels(budget.epsilon, planes=planes, samples=samples, allocation="rdp", rule="v")

@@ -18,7 +18,7 @@ from tacit.numerics import Norm
 from tacit.planning.candidate import Candidate, Kind
 from tacit.privacy import Event, Guarantee, PureDP, TrustModel, guarantee, meets
 
-__all__ = ["front", "join_public", "priced", "settle_proposal"]
+__all__ = ["front", "priced", "settle_proposal"]
 
 _GAIN = 0.9
 """More bits are worth a calibration if the error is below this share of the next cheaper one's."""
@@ -95,7 +95,7 @@ def _candidate(
             if not (promise.epsilon <= problem.budget.epsilon or meets(event, problem.budget)):
                 reason = "the budget is below the least level that randomised response is sampled at."
         if problem.public:
-            joined, mse, said = join_public(estimator, error, problem, proposal.norm)
+            joined, mse, said = _join_public(estimator, error, problem, proposal.norm)
             kind = "bound" if kind == "exact" and problem.variance is None else kind
             note = _joined((said, note))
         message = estimator.event(problem.n, TrustModel.LOCAL)
@@ -131,7 +131,7 @@ def _predicted(proposal: Proposal, estimator: MeanEstimator, problem: MeanProble
     return error_under_moment(estimator, n, moment, radius=clip, parties=n, ball=ball), clip
 
 
-def join_public(
+def _join_public(
     estimator: MeanEstimator, error: Error, problem: MeanProblem, norm: Norm
 ) -> tuple[SemiPrivateMean, float, str]:
     """Join a private mean with public rows, with the weights of least error for the mean of their law.

@@ -26,7 +26,6 @@ __all__ = [
     "index_shards",
     "proofs_of",
     "seed_parts",
-    "seeds_of",
 ]
 
 _SEEDS = ("random_state", "seed", "random_seed", "rng")
@@ -87,7 +86,7 @@ def check_teacher(teacher: Any, level: PrivacyBudget | None, *, vouched: bool, s
                 f"teacher has a budget of epsilon {one.epsilon!r} and delta {one.delta!r}, more than the "
                 f"epsilon {level.epsilon!r} and delta {level.delta!r} of each teacher."
             )
-    known = [name for name in seeds_of(teacher) if teacher.get_params()[name] is not None]
+    known = [name for name in _seeds_of(teacher) if teacher.get_params()[name] is not None]
     if known and not seeded:
         raise ParameterError(
             f"teacher.{known[0]} must be None: private teachers share no randomness. For a simulation, give "
@@ -167,14 +166,14 @@ def check_neighbours(found: Neighbours, first: Neighbours, shards: Shards) -> No
         )
 
 
-def seeds_of(estimator: Any) -> list[str]:
+def _seeds_of(estimator: Any) -> list[str]:
     """Return the names of the parameters that seed an estimator, those of its parts included."""
     return [name for name in estimator.get_params() if name.rpartition("__")[2] in _SEEDS]
 
 
 def seed_parts(estimator: Any, rng: np.random.Generator, *, only_unset: bool = False) -> None:
     """Give an estimator, and each of its parts, a seed of its own."""
-    names = sorted(seeds_of(estimator))
+    names = sorted(_seeds_of(estimator))
     seeds: npt.NDArray[np.int64] = rng.integers(2**31, size=len(names))
     for name, seed in zip(names, seeds.tolist(), strict=True):
         if not only_unset or estimator.get_params()[name] is None:

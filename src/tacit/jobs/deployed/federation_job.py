@@ -33,7 +33,7 @@ from tacit.learning.training import train
 from tacit.numerics import Array
 from tacit.privacy import TrustModel, Unit
 
-__all__ = ["FederationJob", "read_job", "read_plan"]
+__all__ = ["FederationJob", "read_job"]
 
 _ROUNDING = 1e-6
 
@@ -84,7 +84,7 @@ class FederationJob:
         Raises:
             TacitError: The files do not fit each other.
         """
-        agreed = None if plan is None else read_plan(plan)
+        agreed = None if plan is None else _read_plan(plan)
         names, sizes = [one.name for one in roster.silos], [one.size for one in roster.silos]
         # One silo has nobody to hide it: what the plan says of that is clearer than what a roster would.
         summed = job.trust == TrustModel.AGGREGATE and len(names) > 1
@@ -228,7 +228,7 @@ def read_job(path: Path) -> JobConfig:
     return job
 
 
-def read_plan(path: Path) -> Plan:
+def _read_plan(path: Path) -> Plan:
     """Read the plan of a federation.
 
     Raises:

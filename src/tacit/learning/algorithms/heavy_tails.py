@@ -24,7 +24,6 @@ __all__ = [
     "ClippedOnePass",
     "balanced",
     "bias_at",
-    "expected_smoothness",
     "length_of",
     "linear_clip",
     "noise_at_one",
@@ -139,7 +138,7 @@ def variance_at(problem: Problem, clip: float) -> float:
     return clip**2 if moment is None else clip_variance(moment, clip)
 
 
-def expected_smoothness(given: float | None, problem: Problem) -> float:
+def _expected_smoothness(given: float | None, problem: Problem) -> float:
     """Return beta of the expected loss: the given one, or 2 r / D for the squared loss.
 
     That is what a moment says of a quadratic (`quadratic_smoothness`). Where records have bounded features,
@@ -210,7 +209,7 @@ class ClippedOnePass(Method, frozen=True, kw_only=True):
 
     def beta(self, problem: Problem) -> float:
         """Return the smoothness that steps count on."""
-        return expected_smoothness(self.smoothness, problem)
+        return _expected_smoothness(self.smoothness, problem)
 
     def check_passes(self, problem: Problem, rounds: int) -> None:
         """Refuse more rounds than a silo has units."""

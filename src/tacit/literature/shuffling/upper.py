@@ -34,7 +34,7 @@ from tacit.privacy.shuffling.moments import (
 )
 from tacit.privacy.shuffling.renyi import HOPELESS, check_shuffle, clones_renyi
 
-__all__ = ["METHODS", "log_power_excess", "reduction_law", "reduction_renyi", "shuffle_renyi"]
+__all__ = ["METHODS", "log_power_excess", "reduction_renyi", "shuffle_renyi"]
 
 _MEANINGLESS = 30.0  # a local level that hides nothing
 
@@ -60,7 +60,7 @@ def log_power_excess(x: Array, power: Array) -> Array:
     return value
 
 
-def reduction_law(local_epsilon: float, parties: int, *, max_order: float, accuracy: float) -> RatioLaw:
+def _reduction_law(local_epsilon: float, parties: int, *, max_order: float, accuracy: float) -> RatioLaw:
     """Return the law of x, one less than the likelihood ratio of the same-data pair (Girgis 2023, (5.33)).
 
     m ~ Bin(n - 1, e^-epsilon0) others hold what the first one held; N = m + 1 messages follow the two-point
@@ -119,7 +119,7 @@ def reduction_renyi(
     check_probability("accuracy", accuracy, low_open=True, high_open=True)
     if local_epsilon == 0 or local_epsilon > HOPELESS:
         return pure_dp_renyi(local_epsilon, alpha)
-    law = reduction_law(local_epsilon, parties, max_order=float(alpha.max()), accuracy=accuracy)
+    law = _reduction_law(local_epsilon, parties, max_order=float(alpha.max()), accuracy=accuracy)
     column = alpha.ravel()[:, None]
     excess = law.log_mean(log_power_excess(law.value, column)).reshape(alpha.shape)
     return np.asarray(renyi_of_moments(excess, alpha) * ROUND_UP)
