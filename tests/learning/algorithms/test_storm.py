@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from tacit.errors import ParameterError, RefusalError
+from tacit.errors import ParameterError, PlanWarning, RefusalError
 from tacit.federation import Fixed, Full, Step
 from tacit.learning import (
     LinearObjective,
@@ -359,6 +359,22 @@ def test_defaults_run_and_have_a_finite_bound() -> None:
     assert {m.statistic for step, _ in prepare(unknown, SIZES).plan.kinds for m in step.measures} == {
         "gradient"
     }
+
+
+def test_a_first_batch_of_too_few_units_is_said() -> None:
+    """b0 >= B1 / (R beta^2): of 20 units and beta = .1, 20 / (50 / 100) = 40 in 50 rounds."""
+    facts: dict[str, Any] = {"rounds": 50, "beta": 0.1, "batch": Fixed(size=20), "step_size": 0.1}
+    facts["first"] = Fixed(size=39)
+    with pytest.warns(PlanWarning, match="39 units of a silo and should have 40 or more"):
+        prepare(settings_with(NoisyStorm(**facts)), SIZES)
+    for enough in (
+        {"first": Fixed(size=40)},
+        {"first": Full()},
+        {"first": None},
+        {"beta": 0.11},
+        {"batch": Full()},
+    ):
+        prepare(settings_with(NoisyStorm(**{**facts, **enough})), SIZES)
 
 
 # What is refused

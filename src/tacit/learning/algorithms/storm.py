@@ -8,13 +8,14 @@ non-convex SGD".
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 import msgspec
 import numpy as np
 
-from tacit.errors import check_choice, check_count, check_probability
+from tacit.errors import PlanWarning, check_choice, check_count, check_probability
 from tacit.federation import Ask, Batch, Fixed, Full, Measure, Poisson, Step
 from tacit.learning.algorithms.base import (
     GRADIENT,
@@ -88,8 +89,9 @@ class StormMethod(Method, frozen=True, kw_only=True):
         check_count("draw", self.draw, low=0)
 
     def check(self, problem: Problem, rounds: int) -> None:
-        """Refuse unknown smoothness where a step size has to be made."""
+        """Refuse unknown smoothness where a step size has to be made; say where the first batch is small."""
         self._step(problem, rounds)
+        self._warn_of_first(problem, rounds)
 
     def error_bound(self, problem: Problem, rounds: int) -> float:
         """Return a bound on the mean squared length of the gradient: stationarity, not excess."""
@@ -104,6 +106,24 @@ class StormMethod(Method, frozen=True, kw_only=True):
             variance=self._counted(beta) * problem.errors.get("gradient", 0.0),
             change_variance=self._change_variance(problem, rounds, smoothness),
         )
+
+    def _warn_of_first(self, problem: Problem, rounds: int) -> None:
+        """Say where the first batch that is asked for is too small: 1 / beta rounds carry its error on.
+
+        PSGM (2024), Theorems 4.2 and A.3, ask for b0 >= B1 / (R beta^2), which full batches meet. Of a first
+        batch like all others the bound counts the error.
+        """
+        first, n, beta = self.first, min(problem.sizes), self._momentum(problem, rounds)
+        if first is None or isinstance(first, Full) or isinstance(self.batch, Full) or not 0 < beta < 1:
+            return
+        least = self.batch.expected(n) / (rounds * beta**2)
+        if first.expected(n) < least * (1 - 1e-9):
+            warnings.warn(
+                f"first has {first.expected(n):.4g} units of a silo and should have {least:.4g} or more, "
+                f"batch / (rounds beta^2) with beta = {beta:.3g}: its error is carried on.",
+                PlanWarning,
+                stacklevel=2,
+            )
 
     def _first(self, problem: Problem, share: float = 1.0) -> Step:
         """Return the first round: a gradient, with all that a round may spend."""
