@@ -366,19 +366,24 @@ def test_no_row_is_longer_than_the_radius(kind: str, dtype: str, autocast: bool)
 @pytest.mark.parametrize("how", ["autocast", "medium", "backend"])
 def test_a_caller_that_asks_for_coarse_products_gets_no_longer_rows(how: str) -> None:
     """Numbers just above one of bfloat16: measured in it, their rows would be longer by 0.4 %."""
+    torch.manual_seed(6)  # of some seeds, no gradient is longer than the radius
     module = nn.Sequential(nn.Linear(1024, 2), nn.Tanh(), nn.Linear(2, 1))
     objective, before = torch_objective(module, Logistic(), chunk=64), torch.get_float32_matmul_precision()
     one = Records.of(np.full((1, 1024), 1.0038), np.zeros(1))
+    w = 0.1 * objective.start()
+    plain = objective.clipped_sum(w, one, 0.7)
     with torch.autocast("cpu", dtype=torch.bfloat16, enabled=how == "autocast"):
         try:
             if how == "medium":
                 torch.set_float32_matmul_precision("medium")
             if how == "backend" and hasattr(torch.backends.mkldnn, "matmul"):
                 torch.backends.mkldnn.matmul.fp32_precision = "bf16"
-            found = length(objective.clipped_sum(0.1 * objective.start(), one, 0.7))
+            found = objective.clipped_sum(w, one, 0.7)
         finally:
             torch.set_float32_matmul_precision(before)
-    assert 0.7 * (1 - 2e-6) < found <= 0.7
+    assert 0.7 * (1 - 2e-6) < length(found) <= 0.7
+    if how == "autocast":  # of a caller, which changes nothing here
+        np.testing.assert_array_equal(found, plain)
 
 
 class _Rewriting(nn.Module):  # type: ignore[misc, name-defined]
