@@ -20,7 +20,7 @@ from tacit.federation.store import AnswerStore
 from tacit.federation.sums import SiloMasks
 from tacit.numerics import Array, IntArray
 
-__all__ = ["AcceptedRun", "Begun", "CheckedQuery", "Drawn"]
+__all__ = ["AcceptedRun", "Begun", "CheckedQuery", "DrawnBatch"]
 
 _FORMS = 64  # a server that keeps inventing forms must not fill the memory
 
@@ -38,7 +38,7 @@ class CheckedQuery:
 
 
 @dataclass(slots=True)
-class Drawn:
+class DrawnBatch:
     """The batch of a round, drawn before the round is answered, and what was added up of it since.
 
     Attributes:
@@ -74,7 +74,7 @@ class Begun:
     task: CheckedQuery
     circle: Circle | None
     digest: bytes
-    drawn: Drawn | None = None
+    drawn: DrawnBatch | None = None
 
 
 @dataclass

@@ -14,7 +14,7 @@ from threading import Lock
 import numpy as np
 
 from tacit.errors import LARGEST_COUNT, ParameterError, RefusalError, check_count, check_name
-from tacit.federation.accepted import AcceptedRun, Begun, Drawn
+from tacit.federation.accepted import AcceptedRun, Begun, DrawnBatch
 from tacit.federation.account import reserve
 from tacit.federation.answers import binding, digest_of_run, encode_answer, one_message
 from tacit.federation.asked import AskedKind
@@ -233,7 +233,7 @@ class Silo:
         with self._lock:
             return self._prepare(query, circle)
 
-    def draw(self, query: Query, circle: Circle | None = None) -> Drawn | None:
+    def draw(self, query: Query, circle: Circle | None = None) -> DrawnBatch | None:
         """Draw the batch of a query that `prepare` is to answer next, so that others can add up its rows.
 
         It is for whoever holds the silo in its own process, as `kept` is: which units are in it is private.

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tacit.errors import LedgerError, RefusalError
-from tacit.federation.accepted import AcceptedRun, Begun, CheckedQuery, Drawn
+from tacit.federation.accepted import AcceptedRun, Begun, CheckedQuery, DrawnBatch
 from tacit.federation.batches import Disjoint, Fixed, Poisson
 from tacit.federation.contribution import Contributions
 from tacit.federation.correlated import CorrelatedStep, release
@@ -55,7 +55,7 @@ class SiloWork:
     run: AcceptedRun
     rng: np.random.Generator
 
-    def draw(self, task: CheckedQuery) -> Drawn | None:
+    def draw(self, task: CheckedQuery) -> DrawnBatch | None:
         """Draw the batch of a round whose sums can be taken with those of other silos; None for others."""
         asked = task.asked
         if isinstance(asked.step, Walk | HiddenRun) or asked.mixes:
@@ -68,7 +68,7 @@ class SiloWork:
             return None
         index = self._index(task)
         take = partial(self._taken, index)
-        return Drawn(index, take, asked.rows, asked.sent, joined, [None] * len(joined))
+        return DrawnBatch(index, take, asked.rows, asked.sent, joined, [None] * len(joined))
 
     def compute(self, begun: Begun, kept: Kept) -> tuple[tuple[bytes, ...], ...]:
         """Return the messages of one round, statistic by statistic."""
