@@ -164,3 +164,13 @@ def test_a_clip_that_a_round_chooses_is_priced_and_said(
     assert first["guarantee"] == planned["guarantee"]
     assert "which a first noisy histogram has chosen" in Path("runs/j/report.html").read_text()
     assert main(["account", "verify", "runs/j/statement.json"]) == 0
+
+
+def test_of_whole_parties_it_says_that_they_are_protected(capsys: pytest.CaptureFixture[str]) -> None:
+    argv = (
+        "train --data digits-odd-even --silos pairs --trust local --epsilon 8 --algorithm fed-avg --dry-run"
+    )
+    assert main(argv.split()) == 0
+    said = capsys.readouterr().out
+    assert "25 silos, protected as a whole" in said
+    assert "1 records" not in said

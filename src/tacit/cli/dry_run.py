@@ -77,10 +77,13 @@ def _facts_of_data(job: Job) -> dict[str, Any]:
 
 def _said_of_data(job: Job) -> list[str]:
     """Return what a person reads of the data and of what is minimised, line by line."""
+    from tacit.privacy import Unit
+
     data, sizes = job.data, job.data.sizes
     unit = "records" if data.persons is None else "persons"
     most = "" if min(sizes) == max(sizes) else f" to {max(sizes):,}"
     size = "" if job.hides_sizes else f", each trains on {min(sizes):,}{most} {unit}"
+    size = ", protected as a whole" if data.unit is Unit.PARTY else size
     scaled = "" if data.sample is None else f", scaled by {len(data.sample.X):,} public records"
     silos = "1 silo" if len(data.silo_names) == 1 else f"{len(data.silo_names)} silos"
     lines = [

@@ -176,11 +176,11 @@ def result_rows(result: JobResult) -> list[Row]:
 
 def personal_words(trust: str, found: PersonalScores) -> str:
     """Return what the silos' own models are worth, in a sentence."""
-    error = "" if found.standard_error is None else f" ± {found.standard_error:.3f}"
+    error = "" if found.standard_error is None else f" ± {100 * found.standard_error:.1f}"
     return (
-        f"{trust}: the silos' own models are right on {found.score:.3f}{error} of their held-out records, on "
-        f"average over silos; the common model on {found.common:.3f}, and models that silos train alone on "
-        f"{found.alone:.3f}."
+        f"{trust}: the silos' own models are right on {100 * found.score:.1f}{error} % of their held-out "
+        f"records, on average over silos; the common model on {100 * found.common:.1f} %, and models that "
+        f"silos train alone on {100 * found.alone:.1f} %."
     )
 
 
