@@ -251,7 +251,7 @@ def nonconvex_first_batch(method: Method, problem: NonconvexProblem) -> int:
     Example:
         >>> facts = NonconvexProblem(silos=10, n=1000, dim=100, epsilon=1.0, rounds=100, local_batch=10)
         >>> nonconvex_first_batch("mb-psgm", facts)
-        10
+        3
     """
     p, beta = problem, min(1.0, _momentum(method, problem))
     if method.endswith("-fg"):
