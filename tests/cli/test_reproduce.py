@@ -109,7 +109,7 @@ def test_only_columns_of_numbers_are_flush_right(
 
 
 def test_an_unknown_name_suggests_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["reproduce", "isrl-mnist"]) == 2
+    assert main(["reproduce", "isrl-mnist-logistics"]) == 2
     assert "did you mean 'isrl-mnist-logistic'" in capsys.readouterr().err
 
 

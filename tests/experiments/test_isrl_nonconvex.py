@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tacit.experiments import isrl_nonconvex
+from tacit.experiments import isrl_mnist_network, isrl_nonconvex
 from tacit.experiments.isrl_nonconvex import (
     Grid,
     NetworkTask,
     breast_cancer,
     compute,
-    digit_pairs,
     local_steps,
     measured,
 )
@@ -50,11 +50,11 @@ def test_splits_are_four_fifths_of_every_silo(task: NetworkTask) -> None:
 
 
 def test_every_method_is_measured_at_every_budget(task: NetworkTask, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(isrl_nonconvex, "ROUNDS", 8)
     monkeypatch.setattr(isrl_nonconvex, "local_steps", lambda *_: 3)
     seen: list[tuple[int, int]] = []
     report = compute(
-        [(task, TINY, (0.1, 20.0), 1, 2)], progress=lambda done, total: seen.append((done, total))
+        [(replace(task, rounds=8), TINY, (0.1, 20.0), 1, 2)],
+        progress=lambda done, total: seen.append((done, total)),
     )
     assert {(r["method"], r["epsilon"]) for r in report.rows} == {
         (m, e) for m in METHODS for e in (None, 0.1, 20.0)
@@ -96,9 +96,8 @@ def test_the_best_of_a_grid_is_found_on_other_splits_than_it_is_measured_on(
 
 def test_minibatch_is_the_spider_of_period_one() -> None:
     (family, *_) = Grid().families(5)["minibatch"]
-    built = family.build(0.5)
+    built = family.build(0.5, 25)
     assert built == NoisySpider(rounds=25, period=1, step_size=5.0, split=None)
-    assert local_steps(1238, 18.0) == round(1238 * math.sqrt(18) / 10)
 
 
 def made(spider: float, minibatch: float, local: float, *, noise: float = 0.001) -> Any:
@@ -161,13 +160,36 @@ def test_gains_have_the_error_of_a_ratio_of_paired_means() -> None:
     assert row["standard error"] == pytest.approx(resampled.std(), rel=0.1)
 
 
-def test_digits_are_in_the_silos_of_their_pairs() -> None:
-    digits = digit_pairs()
-    assert len(digits.silos) == 25
-    assert len(set(np.concatenate(digits.silos))) == sum(len(one) for one in digits.silos)
-    assert all(0.3 < digits.y[one].mean() < 0.7 for one in digits.silos)
-    assert digits.objective.size == 50 * 16 + 17
-    np.testing.assert_allclose(np.linalg.norm(digits.X, axis=1), digits.length)
+def test_digits_have_the_sizes_of_the_paper(monkeypatch: pytest.MonkeyPatch) -> None:
+    setups: list[Any] = []
+    monkeypatch.setattr(isrl_mnist_network, "compute", lambda some, **_: setups.extend(some))
+    isrl_mnist_network.run(False, lambda *_: None)
+    found = [one for one, *_ in setups]
+    assert [(one.drawn, one.rounds) for one in found] == [(None, 25), (12, 25), (None, 50), (12, 50)]
+    digits = found[1]
+    assert [len(one) for one in digits.silos] == [2 * 774] * 25
+    assert digits.size == 1238
+    assert local_steps(digits, 18.0) == round(1238 * math.sqrt(18) / (2 * math.sqrt(25))) == 525
+    assert digits.objective.size == 51 * 64 + 65
+    assert digits.length**2 == pytest.approx((digits.X**2).sum(axis=1).mean(), rel=0.05)
+    # An image that five silos hold is trained on by all five, or by none.
+    parts, held = digits.split(3)
+    assert [len(one) for one in parts] == [1238] * 25
+    assert len(held) == len(set(held)) == 10 * (774 - 619)
+    assert not set(held) & set(np.concatenate(parts))
+    assert all(digits.y[one].mean() == 0.5 for one in parts)
+    assert "local" in setups[1][1].families(2)
+    assert "local" not in setups[0][1].families(2)
+
+
+def test_a_task_without_local_sgd_says_nothing_of_it() -> None:
+    rows, _ = made(0.09, 0.1, 0.2)
+    errors: dict[tuple[str, float | None], Array] = {
+        (str(r["method"]), 1.0): np.array([0.1, 0.2]) for r in rows if r["method"] != "local"
+    }
+    assert {str(row["method"]) for row in gains("t", errors)} == {
+        f"{ahead} against minibatch" for ahead in ("best spider", "spider", "fed-spider")
+    }
 
 
 @pytest.mark.parametrize("trust", [TrustModel.LOCAL, TrustModel.CENTRAL])

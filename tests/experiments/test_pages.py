@@ -10,7 +10,7 @@ import pytest
 
 from tacit.experiments import (
     EXPERIMENTS,
-    cldp_sgd,
+    cldp_sgd_statements,
     defaults,
     dme_statements,
     fermi_adult,
@@ -162,7 +162,7 @@ def compared(page: str) -> Iterator[str]:
 
 def reports(page: str) -> Iterator[str]:
     rows, prices = tables(page)
-    return cldp_sgd.statements(rows, prices)
+    return cldp_sgd_statements.statements(rows, prices)
 
 
 def trusted(page: str) -> Iterator[str]:
@@ -272,6 +272,7 @@ def fair_colours(page: str) -> Iterator[str]:
         ("shuffle-rdp-curves", shuffling),
         ("isrl-mnist-logistic", silos),
         ("isrl-nonconvex", networks),
+        ("isrl-mnist-network", networks),
         ("nonconvex-shuffled", carried),
         ("personal-models", own_models),
         ("isrl-insurance", bills),

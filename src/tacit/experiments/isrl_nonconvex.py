@@ -1,4 +1,4 @@
-"""Networks with one hidden layer over silos without a trusted server (Lowy 2023, Figures 3.8 and 3.12).
+"""Networks with one hidden layer over silos without a trusted server (Lowy 2023, Figure 3.12).
 
 Minibatch SGD, local SGD, SPIDER and Fed-SPIDER at equal record-level privacy of every silo. As in the paper,
 every method has the best step size, clip and period of a grid, which is tuning without privacy; here it is
@@ -15,14 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from tacit.data import load, split_by_label, split_by_pairs
+from tacit.data import load, split_by_label
 from tacit.experiments.isrl_compare import tuned
 from tacit.experiments.nonconvex_statements import gains, statements
 from tacit.experiments.report import Report
-from tacit.federation import Fixed
+from tacit.federation import Fixed, RandomSubset
 from tacit.learning import (
     Algorithm,
-    FeatureMap,
     Logistic,
     NetworkObjective,
     NoisyFedSpider,
@@ -37,14 +36,16 @@ from tacit.numerics import Array, IntArray
 from tacit.privacy import PrivacyBudget, TrustModel
 from tacit.randomness import simulated
 
-__all__ = ["Errors", "Grid", "NetworkTask", "breast_cancer", "compute", "digit_pairs", "measured", "run"]
+__all__ = ["Errors", "Grid", "NetworkTask", "Setup", "breast_cancer", "compute", "measured", "run"]
 
-ROUNDS = 25
 EPSILONS = (0.75, 1.0, 1.5, 3.0, 6.0, 12.0, 18.0)
 _FURTHER = 4  # points that the steps are continued by where the best one is at an end
 
 Errors = Mapping[tuple[str, float | None], Array]
 """Test errors by method and epsilon, one for each split."""
+
+Setup = tuple["NetworkTask", "Grid", Sequence[float], int, int]
+"""A task with its grid, its budgets, the splits that it is tuned on, and those that are measured."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +57,10 @@ class NetworkTask:
         X: Shape (n, features), the constant feature included.
         y: Labels 0 and 1, shape (n,).
         silos: Records of each.
+        strata: Records that are divided by themselves; None is the silos. A record that several silos hold
+            is trained on by all of them, or held out of all.
+        rounds: R.
+        drawn: Silos that take part in a round, drawn anew for each; None is all.
         hidden: Units of the hidden layer.
         length: About the norm of a row of X.
         note: What the report says of it.
@@ -68,6 +73,9 @@ class NetworkTask:
     hidden: int
     length: float
     note: str
+    strata: tuple[IntArray, ...] | None = None
+    rounds: int = 25
+    drawn: int | None = None
 
     @property
     def objective(self) -> NetworkObjective:
@@ -82,10 +90,9 @@ class NetworkTask:
     def split(self, seed: int) -> tuple[list[IntArray], IntArray]:
         """Return four fifths of every silo, at random, and what is left of all."""
         rng = simulated(seed, "split", self.name)
-        orders = [rng.permutation(one) for one in self.silos]
-        cuts = [_share(len(one)) for one in orders]
-        kept = [np.sort(one[:cut]) for one, cut in zip(orders, cuts, strict=True)]
-        return kept, np.concatenate([one[cut:] for one, cut in zip(orders, cuts, strict=True)])
+        orders = [rng.permutation(one) for one in self.strata or self.silos]
+        held = np.concatenate([one[_share(len(one)) :] for one in orders])
+        return [one[~np.isin(one, held)] for one in self.silos], held
 
     def error(self, algorithm: Algorithm, *, clip: float, epsilon: float | None, seed: int) -> float:
         """Return the test error of one trained model; the seed is of the split, the start and the noise."""
@@ -98,6 +105,7 @@ class NetworkTask:
             clip=clip,
             weights="silos",
             start=goal.start(seed, length=self.length),
+            participation=None if self.drawn is None else RandomSubset(self.drawn),
         )
         silos = [Records.of(self.X[index], self.y[index]) for index in parts]
         names = [str(k) for k in range(len(silos))]
@@ -111,7 +119,7 @@ class Grid:
 
     Attributes:
         steps: Step sizes times the clip, in rising order: how far a step of clipped gradients can go.
-        local: The same, of a local step.
+        local: The same, of a local step; none leaves local SGD out.
         clips: Norms that gradients are clipped to.
         local_clips: The same, in local steps, which take much longer.
         periods: q of SPIDER, 2 or more; a period of 1 is minibatch SGD.
@@ -131,13 +139,15 @@ class Grid:
 
     def families(self, local_steps: int) -> dict[str, list[_Family]]:
         """Return what every method is tuned over beside its step size."""
+        local_clips = self.local_clips if self.local else ()
         spiders = itertools.product(self.clips, self.periods, self.guesses, self.splits)
-        return {
+        families = {
             "minibatch": [_Family(clip, self.steps) for clip in self.clips],
-            "local": [_Family(clip, self.local, local_steps=local_steps) for clip in self.local_clips],
+            "local": [_Family(clip, self.local, local_steps=local_steps) for clip in local_clips],
             "spider": [_Family(c, self.steps, period=q, guess=g, split=s) for c, q, g, s in spiders],
             "fed-spider": [_Family(clip, self.steps, fed=True) for clip in self.clips],
         }
+        return {name: found for name, found in families.items() if found}
 
 
 @dataclass(frozen=True)
@@ -152,48 +162,36 @@ class _Family:
     local_steps: int = 0
     fed: bool = False
 
-    def build(self, step: float) -> Algorithm:
+    def build(self, step: float, rounds: int) -> Algorithm:
         """Return the algorithm; minibatch SGD is SPIDER of period 1, which returns the last point too."""
         eta = step / self.clip
         if self.local_steps:
             batch = Fixed(size=1)
-            return NoisyLocalSGD(rounds=ROUNDS, local_steps=self.local_steps, batch=batch, step_size=eta)
+            return NoisyLocalSGD(rounds=rounds, local_steps=self.local_steps, batch=batch, step_size=eta)
         if self.fed:
-            return NoisyFedSpider(rounds=ROUNDS, step_size=eta)
+            return NoisyFedSpider(rounds=rounds, step_size=eta)
         guess = None if self.guess is None else self.guess * self.clip
         return NoisySpider(
-            rounds=ROUNDS, period=self.period, step_size=eta, smoothness=guess, split=self.split
+            rounds=rounds, period=self.period, step_size=eta, smoothness=guess, split=self.split
         )
 
 
 def run(quick: bool, progress: Callable[[int, int], Any]) -> Report:
-    """Compute the figure; `quick` takes breast cancer only, 3 budgets, a coarse grid and 3 splits."""
+    """Compute the figure; `quick` takes 3 budgets, a coarse grid and 3 splits."""
     if quick:
         grid = Grid(
             steps=(0.25, 1.0), local=(0.0625,), clips=(0.1, 1.0), periods=(2, 5), guesses=(0.1,),
             splits=(0.9,), further=0,
         )  # fmt: skip
-        task = breast_cancer()
-        return compute([(task, grid, (0.75, 3.0, 18.0), 1, 3)], progress=progress)
-    pairs = Grid(
-        steps=(1.0, 4.0), local=(0.0625, 0.25), clips=(1.0,), local_clips=(1.0,), periods=(2,),
-        guesses=(None, 0.1), splits=(0.9,), further=2,
-    )  # fmt: skip
-    return compute(
-        [(breast_cancer(), Grid(), EPSILONS, 2, 10), (digit_pairs(), pairs, (1.5, 6.0, 18.0), 1, 3)],
-        progress=progress,
-    )
+        return compute([(breast_cancer(), grid, (0.75, 3.0, 18.0), 1, 3)], progress=progress)
+    return compute([(breast_cancer(), Grid(), EPSILONS, 2, 10)], progress=progress)
 
 
-def compute(
-    tasks: Sequence[tuple[NetworkTask, Grid, Sequence[float], int, int]],
-    *,
-    progress: Callable[[int, int], Any],
-) -> Report:
+def compute(tasks: Sequence[Setup], *, progress: Callable[[int, int], Any]) -> Report:
     """Measure every method on every task at every budget.
 
     Args:
-        tasks: Each with its grid, its budgets, the splits that it is tuned on, and those that are measured.
+        tasks: What is measured.
         progress: Called with (done, total).
     """
     cases = [
@@ -208,7 +206,7 @@ def compute(
     for done, (at, name, epsilon) in enumerate(cases):
         progress(done, len(cases))
         task, grid, epsilons, tuning, trials = tasks[at]
-        local = local_steps(task.size, max(epsilons))
+        local = local_steps(task, max(epsilons))
         tried, row, errors = measured(
             task, grid.families(local)[name], epsilon, tuning=tuning, trials=trials, further=grid.further
         )
@@ -245,7 +243,7 @@ def measured(
     """Return the error that the best of a grid has where it is tuned, its row, and its errors elsewhere."""
 
     def mean(family: _Family, step: float, seeds: Iterator[int] | range) -> Array:
-        algorithm = family.build(step)
+        algorithm = family.build(step, task.rounds)
         return np.array(
             [task.error(algorithm, clip=family.clip, epsilon=epsilon, seed=seed) for seed in seeds]
         )
@@ -277,9 +275,9 @@ def measured(
     return least, row, errors
 
 
-def local_steps(n: int, epsilon: float) -> int:
+def local_steps(task: NetworkTask, epsilon: float) -> int:
     """Return K = n sqrt(epsilon) / (2 sqrt(R)) for the largest epsilon, as the paper has it."""
-    return max(2, round(n * math.sqrt(epsilon) / (2 * math.sqrt(ROUNDS))))
+    return max(2, round(task.size * math.sqrt(epsilon) / (2 * math.sqrt(task.rounds))))
 
 
 def breast_cancer() -> NetworkTask:
@@ -297,26 +295,6 @@ def breast_cancer() -> NetworkTask:
         length=math.sqrt(rows.shape[1]),
         note="features are standardised by the means and spreads of all records, as in the paper, which no "
         "guarantee covers",
-    )
-
-
-def digit_pairs() -> NetworkTask:
-    """Return odd against even digits, one silo per pair of digits: every second one, in blocks of pixels."""
-    digits = load("mnist-odd-even")
-    assert digits.groups is not None  # noqa: S101 - narrows the type: digits have groups
-    side, wide = 7, 4  # fixed blocks: a map that looks at no record, where the paper has a PCA
-    X = digits.X.reshape(-1, side, wide, side, wide).mean(axis=(2, 4)).reshape(-1, side**2)
-    features = FeatureMap(lower=np.zeros(side**2), upper=np.ones(side**2))
-    return NetworkTask(
-        name="digits",
-        X=features(X),
-        y=np.asarray(digits.y, dtype=np.float64),
-        silos=tuple(part[::2] for part in split_by_pairs(digits.groups)),
-        hidden=16,
-        length=1.0,
-        note="; ".join(
-            ("every second image, as means of 4 x 4 pixels, where the paper has a PCA", *digits.notes)
-        ),
     )
 
 
@@ -348,14 +326,16 @@ def _gains(rows: list[dict[str, object]]) -> Report:
     )
 
 
-def _notes(tasks: Sequence[tuple[NetworkTask, Grid, Sequence[float], int, int]]) -> Iterator[str]:
+def _notes(tasks: Sequence[Setup]) -> Iterator[str]:
     """Yield how it was run."""
-    for task, _, epsilons, tuning, trials in tasks:
+    for task, grid, epsilons, tuning, trials in tasks:
+        local = f"local steps {local_steps(task, max(epsilons))}" if grid.local else "no local SGD"
+        drawn = f", {task.drawn} of them in a round" if task.drawn else ""
         yield (
-            f"{task.name}: {len(task.silos)} silos of {task.size} records or more, {task.objective.size} "
-            f"parameters, {task.hidden} hidden units; {task.note}; {ROUNDS} rounds, delta = 1/n^2 for n = "
-            f"{task.size}, local steps {local_steps(task.size, max(epsilons))}; tuned on {tuning} splits, "
-            f"measured on {trials} others."
+            f"{task.name}: {len(task.silos)} silos of {task.size} records or more{drawn}, "
+            f"{task.objective.size} parameters, {task.hidden} hidden units; {task.note}; {task.rounds} "
+            f"rounds, delta = 1/n^2 for n = {task.size}, {local}; tuned on {tuning} splits, measured on "
+            f"{trials} others."
         )
     yield "Noise is calibrated by numerical accounting under replace-one; that of the paper is too small."
     yield "Full batches for all but local SGD: for a fixed number of rounds they need the least noise."

@@ -36,7 +36,7 @@ def gains(task: str, errors: Mapping[tuple[str, float | None], Array]) -> Iterat
     """
     epsilons = sorted({epsilon for _, epsilon in errors if epsilon is not None})
     for ahead in _AHEAD:
-        for behind in _PRINTED:
+        for behind in (name for name in _PRINTED if (name, epsilons[0]) in errors):
             ratios = [_ratio(errors[ahead, epsilon], errors[behind, epsilon]) for epsilon in epsilons]
             average = float(np.mean([gain for gain, _ in ratios]))
             error = _error(np.mean([residuals for _, residuals in ratios], axis=0))
