@@ -280,7 +280,8 @@ def _above(high: Mapping[str, object], low: Mapping[str, object]) -> str:
     """Say whether one accuracy is above another by more than two standard errors."""
     a, b = number(high["accuracy"]), number(low["accuracy"])
     slack = math.hypot(number(high["standard error"]), number(low["standard error"]))
-    return f"{yes(a - b > 2 * slack)}, {a:.4f} for {b:.4f}"
+    close = " (not by two standard errors)" if 0 < a - b <= 2 * slack else ""
+    return f"{yes(a - b > 2 * slack)}, {a:.4f} for {b:.4f}{close}"
 
 
 def _alone(world: World, w: Array, steps: int) -> list[Array]:
