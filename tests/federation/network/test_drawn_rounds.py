@@ -104,6 +104,7 @@ def test_the_server_sees_what_the_shuffler_of_one_process_shows_and_not_a_word_m
         for k in range(5):
             made.send(k, signed)
         sealed = made.batch(signed)
+        assert SealedBatch.from_bytes(sealed.to_bytes()) == sealed
         expected = Shuffler(plan, run=RUN, rng=np.random.default_rng(0)).release(query(step), circle, answers)
         drawn = drawn_by_words(step_of(plan), words_of(made, signed))
         assert (sealed.came, sealed.parties) == (5, len(drawn))
@@ -329,12 +330,3 @@ def test_a_batch_without_a_mean_is_given_up_in_one_line(
     assert not np.any(means)
     assert traffic.skipped == 2
     assert [one.why for one in done] == ["a message must hold symbols of the alphabet."] * 2
-
-
-def test_a_batch_reads_back(tmp_path: Path) -> None:
-    made = made_of(plan_of(Fixed(size=2)), tmp_path)
-    signed = made.open()
-    for k in range(5):
-        made.send(k, signed)
-    batch = made.batch(signed)
-    assert SealedBatch.from_bytes(batch.to_bytes()) == batch
