@@ -78,15 +78,16 @@ class Recurrent(nn.Module):  # type: ignore[misc, name-defined]
 
 
 class Shared(nn.Module):  # type: ignore[misc, name-defined]
-    """Layers of vectors: one is called twice, and two have one weight and a bias each."""
+    """Layers of vectors: one is called several times, and two have one weight and a bias each."""
 
-    def __init__(self) -> None:
+    def __init__(self, times: int) -> None:
         super().__init__()
+        self.times = times
         self.twice, self.one, self.other = (nn.Linear(4, 4) for _ in range(3))
         self.other.weight, self.say = self.one.weight, nn.Linear(4, CLASSES)
 
     def forward(self, x: Any) -> Any:
-        for layer in (self.twice, self.twice, self.one, self.other):
+        for layer in (*[self.twice] * self.times, self.one, self.other):
             x = torch.tanh(layer(x))
         return self.say(x)
 
@@ -132,7 +133,8 @@ KINDS: dict[str, tuple[Any, dict[str, Any]]] = {
     "cnn": (cnn, {"shape": (2, 8, 8)}),
     "series": (series, {"shape": (2, 10)}),
     "tied": (Tied, {"shape": (5,), "tokens": 7}),
-    "shared": (Shared, {"shape": (4,)}),
+    "shared": (partial(Shared, 1), {"shape": (4,)}),
+    "twice": (partial(Shared, 2), {"shape": (4,)}),
     "recurrent": (Recurrent, {"shape": (3, 4)}),
     "attention": (attention, {"shape": (5, 4)}),
 }
@@ -195,7 +197,7 @@ def test_sums_are_those_of_explicit_rows(kind: str, seed: int, n: int, chunk: in
             np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9 * n * radius)
 
 
-@pytest.mark.parametrize("kind", ["mlp", "cnn", "tied", "shared", "attention"])
+@pytest.mark.parametrize("kind", ["mlp", "cnn", "tied", "shared", "twice", "attention"])
 def test_single_precision_is_near(kind: str) -> None:
     objective = made(kind, dtype=torch.float32)
     records, w = some_records(objective, 20, 1, dtype=np.float32), objective.start()
