@@ -465,7 +465,7 @@ def test_places_are_tried_for_every_way_to_multiply(monkeypatch: pytest.MonkeyPa
         tried.append(chunk)
         return len(tried) == 1
 
-    monkeypatch.setattr(objective, "_alike", alike)
+    monkeypatch.setattr(objective._sizes, "_alike", alike)
     assert (objective.chunk, objective.chunk, len(tried)) == (4, 4, 1)
     try:
         torch.set_float32_matmul_precision("medium")
@@ -474,6 +474,35 @@ def test_places_are_tried_for_every_way_to_multiply(monkeypatch: pytest.MonkeyPa
         torch.set_float32_matmul_precision(before)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 7)
     assert (objective.chunk, len(tried)) == (1, 3)
+
+
+@pytest.mark.parametrize("odd", [False, True])
+def test_of_which_chunk_a_record_is_changes_no_bit(odd: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks of several sizes are taken, unless their shape is rounded in another way."""
+    torch.manual_seed(9)
+    module = nn.Sequential(nn.Linear(50, 7), nn.ReLU(), nn.Linear(7, CLASSES))
+    objective, plain, shapes = torch_objective(module, CROSS_ENTROPY), functional.linear, []
+
+    def watched(x: Any, *weights: Any) -> Any:
+        shapes.append(len(x))
+        return plain(x, *weights) * (1 + 2e-7 if odd and len(x) != 256 else 1)
+
+    monkeypatch.setattr(functional, "linear", watched)
+    records, w = some_records(objective, 1330, 9, dtype=np.float32), 3 * objective.start()
+    objective.gradients(w, records)  # tries it out
+    shapes.clear()
+    rows = objective.gradients(w, records)
+    assert shapes == ([256] * 12 if odd else [1024, 1024, 256, 256, 64, 64])
+    for first, last in ((307, 1330), (1, 1025), (510, 1330), (1290, 1330)):
+        some = objective.gradients(w, records.take(np.arange(first, last)))
+        assert (some == rows[first:last]).all()
+    whole, (part, rest) = objective.clipped_sum(w, records, 0.3), np.split(np.arange(1330), [500])
+    halves = [objective.clipped_sum(w, records.take(each), 0.3) for each in (part, rest)]
+    np.testing.assert_allclose(whole, sum(halves), atol=1e-9)
+    v = 1.1 * w
+    change = objective.clipped_difference(w, v, records, 0.1)
+    halves = [objective.clipped_difference(w, v, records.take(each), 0.1) for each in (part, rest)]
+    np.testing.assert_allclose(change, sum(halves), atol=1e-9)
 
 
 def test_bad_records_count_as_zero() -> None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
 from tacit.numerics import Array
 
-__all__ = ["Totals", "filled", "isolated", "taken"]
+__all__ = ["Sizes", "Totals", "filled", "isolated", "taken"]
 
 Said = TypeVar("Said")
+
+_FULL = 0.75
+"""The share of a chunk from which on one that is filled up is faster than two."""
 
 
 class Totals:
@@ -60,6 +64,60 @@ class Totals:
             held = self._chunk if self.exact else self._chunk.new_zeros(self._silos, self._chunk.shape[1])
             return np.array(held.cpu().numpy(), dtype=np.float64)
         return self._sums
+
+
+class Sizes:
+    """Sizes of chunks, public ones; the last chunk is filled up.
+
+    How many records there are decides in which chunk one is: so its row is tried to be the same in all.
+
+    Args:
+        usual: Taken where another one rounds in another way.
+        others: Taken where they fit better.
+        alike: Whether equal records have equal gradients to the last bit, wherever in chunks of these sizes.
+        how: What decides how products are rounded: each is tried for itself.
+    """
+
+    def __init__(
+        self,
+        usual: int,
+        others: Sequence[int],
+        alike: Callable[..., bool],
+        how: Callable[[], tuple[int, bool]],
+    ) -> None:
+        self._usual, self._alike, self._how = usual, alike, how
+        self._all = sorted({usual, *others})
+        self._tried: dict[tuple[Any, ...], bool] = {}
+
+    @property
+    def usual(self) -> int:
+        """Records of a chunk; one where places are not alike."""
+        return self._usual if self._are_alike(self._usual) else 1
+
+    def cut(self, n: int) -> Iterator[tuple[slice, int]]:
+        """Yield which of n records go through the module at once, and how many these are filled up to."""
+        start = 0
+        while start < n:
+            size = self.next(n - start)
+            yield slice(start, min(start + size, n)), size
+            start += size
+
+    def next(self, left: int) -> int:
+        """Return the size of the next chunk of the records that are left, one or more."""
+        usual = self.usual
+        if usual == 1:
+            return 1
+        # What fits a usual chunk is never cut, so that silos that share one are added up as each alone.
+        above = next((size for size in self._all if size >= left), math.inf)
+        below = max((size for size in self._all if size <= left), default=0)
+        size = int(above if left <= usual or left > _FULL * above else below)
+        return size if size == usual or self._are_alike(usual, size) else usual
+
+    def _are_alike(self, *sizes: int) -> bool:
+        key = (self._how(), sizes)
+        if key not in self._tried:
+            self._tried[key] = self._alike(*sizes)
+        return self._tried[key]
 
 
 def filled(values: Array, n: int, value: float = 0.0) -> Array:

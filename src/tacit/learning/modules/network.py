@@ -15,7 +15,15 @@ from torch.func import functional_call, grad, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tacit.learning.modules.folded import combined
-from tacit.learning.modules.parts import SINGLE_SLACK, Dense, Outer, ParameterRows, Product, Scattered
+from tacit.learning.modules.parts import (
+    SINGLE_SLACK,
+    Dense,
+    Outer,
+    ParameterRows,
+    Product,
+    Scattered,
+    rounds_to_single,
+)
 from tacit.learning.modules.plain import PlainSequence
 from tacit.numerics import Array
 
@@ -79,6 +87,7 @@ class HookedModule:
         self.known: set[str] = set()
         self._pairs: dict[str, str] = {}
         self._alone: dict[int, str] = {}
+        self._memory: Any = None
         self._held: Any = None
         self._sums: Any = None
         self._untouched, self.rewrites = False, False
@@ -137,6 +146,10 @@ class HookedModule:
             one.data = flat[self.places[name]].view(one.shape)
         return flat
 
+    def rounding(self) -> tuple[int, bool]:
+        """Return what decides how products are rounded."""
+        return torch.get_num_threads(), rounds_to_single()
+
     @contextlib.contextmanager
     def alike(self) -> Iterator[None]:
         """Compute as the module alone says: no autocast of a caller's, and each product rounded as before."""
@@ -157,8 +170,9 @@ class HookedModule:
         if self.sequence is not None and self.device.type == "cpu" and _as_it_is(X, self.dtype):
             return torch.from_numpy(X).view(len(X), *self.shape)
         dtype = torch.int64 if self.tokens else self.dtype
-        if self._held is None or len(self._held) != len(X):
-            self._held = torch.empty(np.shape(X), dtype=dtype)
+        if self._memory is None or len(self._memory) < len(X):
+            self._memory = torch.empty(np.shape(X), dtype=dtype)
+        self._held = self._memory[: len(X)]
         with np.errstate(over="ignore", invalid="ignore"):
             np.copyto(self._held.numpy(), X, casting="unsafe")
         found = self._held.to(self.device).reshape(len(X), *self.shape)

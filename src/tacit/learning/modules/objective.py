@@ -15,7 +15,7 @@ from tacit.errors import ParameterError, TacitError, check_count, install_extra
 from tacit.learning.architecture import read_shape
 from tacit.learning.joined import packs
 from tacit.learning.losses import Loss
-from tacit.learning.modules.chunks import Totals, filled, isolated, taken
+from tacit.learning.modules.chunks import Sizes, Totals, filled, isolated, taken
 from tacit.learning.objective import Records, clip_slopes
 from tacit.numerics import Array
 
@@ -26,6 +26,15 @@ _NUMBERS = 2**24
 
 _CHUNK = 256
 """Records of a chunk at most, where nothing else is asked for."""
+
+_LARGE = 1024
+"""The same of small modules: it takes two thirds of the time of four."""
+
+_SMALL = 32
+"""Records of the least chunk."""
+
+_DIFFERENT = 16
+"""Records by which chunks of two sizes are compared; sizes are multiples of it."""
 
 _ONE_AT_A_TIME = threading.RLock()
 """A module holds one point at a time."""
@@ -51,7 +60,7 @@ class ModuleObjective:
         outputs: Predictions per record.
         straight_norm: About the norm of what predictions are linear in at first, as a module says it in
             `straight_norm`, and the rule for steps goes by; infinite where none does.
-        chunk: Records that go through the module at once.
+        chunk: Records that go through the module at once; or another number whose rows are the same.
     """
 
     lipschitz = math.inf
@@ -96,9 +105,11 @@ class ModuleObjective:
         numbers = checks.check_factors(
             self._network, records, lambda said: self._slopes(said, np.full(len(said), self._slopes.label))
         )
-        self._wanted = min(_CHUNK, max(1, _NUMBERS // max(numbers, 1))) if chunk is None else chunk
+        wanted = min(_CHUNK, max(1, _NUMBERS // max(numbers, 1))) if chunk is None else chunk
+        roomy = self._network.sequence is not None and numbers * _LARGE <= _NUMBERS
+        others = [_SMALL * 2**k for k in range(6) if _SMALL * 2**k <= (_LARGE if roomy else wanted)]
+        self._sizes = Sizes(wanted, others if chunk is None else [], self._alike, self._network.rounding)
         self._start = self._network.flat()
-        self._chunks: dict[tuple[int, bool], int] = {}
 
     def __reduce__(self) -> Any:
         """Say how a copy is made: of the module, since what watches its layers is of this process."""
@@ -108,12 +119,7 @@ class ModuleObjective:
     @property
     def chunk(self) -> int:
         """Records that go through the module at once."""
-        from tacit.learning.modules.parts import rounds_to_single
-
-        how = (self._torch.get_num_threads(), rounds_to_single())
-        if how not in self._chunks:
-            self._chunks[how] = self._wanted if self._alike(self._wanted) else 1
-        return self._chunks[how]
+        return self._sizes.usual
 
     def start(self) -> Array:
         """Return the parameters that the module came with, shape (size,)."""
@@ -239,18 +245,25 @@ class ModuleObjective:
         for pack in packs(silos, self.chunk, label=self._slopes.label):
             totals = Totals(self._network, len(pack.places), exact=exact)
             for part, (first, second) in self._passes(pack.records, [w, previous]):
-                both = self._both(first, second, clip, exact=exact)
+                size = self._sizes.next(len(pack.records) - part.start)
+                both = self._both(first, second, size, clip, exact=exact)
                 parts = {name: difference(one, second[name], both) for name, one in first.items()}
                 totals.add(parts, self._factors(parts, radius, exact=exact), pack.within(part))
             found.append(totals.sums)
         return found[0] if len(found) == 1 else np.concatenate(found)
 
     def _both(
-        self, first: Mapping[str, Any], second: Mapping[str, Any], clip: float | None, *, exact: bool
+        self,
+        first: Mapping[str, Any],
+        second: Mapping[str, Any],
+        size: int,
+        clip: float | None,
+        *,
+        exact: bool,
     ) -> tuple[Any, Any]:
         """Return what rows at two points are to be multiplied with before one is taken from the other."""
         if clip is None:
-            ones = self._torch.ones(self.chunk, dtype=self._torch.float64, device=self._network.device)
+            ones = self._torch.ones(size, dtype=self._torch.float64, device=self._network.device)
             return ones, ones
         return self._factors(first, clip, exact=exact), self._factors(second, clip, exact=exact)
 
@@ -292,11 +305,10 @@ class ModuleObjective:
     ) -> Iterator[tuple[slice, list[dict[str, Any]]]]:
         """Yield chunks of records, and what they add to each parameter at each of the points."""
         with _ONE_AT_A_TIME, self._network.alike():
-            chunk, points = self.chunk, [self._point(w) for w in points]
+            cuts, points = [*self._sizes.cut(len(records))], [self._point(w) for w in points]
             if len(points) == 1 and len(records):
                 self._network.load(points[0])
-            for start in range(0, len(records), chunk):
-                part = slice(start, min(start + chunk, len(records)))
+            for part, chunk in cuts:
                 X, y = filled(records.X[part], chunk), filled(records.y[part], chunk, self._slopes.label)
                 found, bad = isolated(partial(self._pass, X, y, points), chunk)
                 if found is None:
@@ -360,18 +372,27 @@ class ModuleObjective:
             factors = clip_slopes(ones, sizes, inside)
         return self._torch.from_numpy(factors.astype(np.float64)).to(self._network.device)
 
-    def _alike(self, chunk: int) -> bool:
-        """Whether equal records have equal gradients to the last bit, wherever in a chunk they stand."""
-        if chunk == 1:
+    def _alike(self, *chunks: int) -> bool:
+        """Whether equal records have equal gradients to the last bit, wherever in which chunk they stand."""
+        if max(chunks) == 1:
             return True
         from tacit.learning.modules.checks import probe_records
 
-        record = probe_records(self._network, tokens=self.tokens, n=1).flatten(1).cpu().numpy()
+        different = 1 if len(chunks) == 1 else _DIFFERENT
+        records = probe_records(self._network, tokens=self.tokens, n=different).flatten(1).cpu().numpy()
         with _ONE_AT_A_TIME, self._network.alike():
             self._network.load(self._start)
-            parts = self._back(np.repeat(record, chunk, axis=0), np.full(chunk, self._slopes.label))
-            squares = [part.squared(exact=exact) for part in parts.values() for exact in (True, False)]
-        return all(bool((each == each[0]).all()) for each in squares)
+            squares: dict[tuple[str, bool], Any] = {}
+            same = True
+            for chunk in chunks:
+                if chunk % different:
+                    return False
+                X = np.resize(records, (chunk, records.shape[1]))
+                for name, part in self._back(X, np.full(chunk, self._slopes.label)).items():
+                    for exact in (True, False):
+                        found = part.squared(exact=exact).reshape(-1, different)
+                        same = same and bool((found == squares.setdefault((name, exact), found[0])).all())
+        return same
 
 
 def torch_objective(
