@@ -150,7 +150,8 @@ def test_no_sequence_of_prices_overspends(
 ) -> None:
     with create(tmp_path_factory.mktemp("ledger") / "l", PrivacyBudget(limit)) as ledger:
         ledger._file._connection.execute("PRAGMA synchronous = OFF")  # this is about sums, not power cuts
-        total = Fraction(0)
+        total, given, limit = Fraction(0), limit, ledger.limit.epsilon
+        assert given <= limit < given + 1.1e-6  # as prices are stated
         for number, price in enumerate(prices):
             fits = total + Fraction(repr(price)) <= Fraction(repr(limit))
             try:

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from tacit.errors import ParameterError
-from tacit.privacy import PrivacyBudget, ZcdpBudget
+from tacit.privacy import Gaussian, PrivacyBudget, ZcdpBudget, calibrate, guarantee
 
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf])
@@ -38,6 +38,16 @@ def test_covers_needs_both_numbers() -> None:
     assert not budget.covers(1.0 + 1e-9, 1e-6)
     assert not budget.covers(1.0, 2e-6)
     assert not budget.covers(math.inf, 0.0)
+
+
+@pytest.mark.parametrize("epsilon", [1 / 3, math.pi, math.log(3), 0.8420056902336962, 0.1 + 0.2])
+def test_what_is_calibrated_to_any_number_is_within_it_as_stated(epsilon: float) -> None:
+    """A stated price is rounded up: were the budget not, nothing could be made for 1/3."""
+    budget = PrivacyBudget(epsilon, 1e-5)
+    price = guarantee(Gaussian(calibrate(Gaussian, budget)), 1e-5, observer="the server")
+    assert budget.covers(price.epsilon, price.delta)
+    assert price.epsilon < epsilon + 1e-6
+    assert not budget.covers(price.epsilon + 1e-6, price.delta)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(math.nan, 0.0), (0.0, math.nan)])

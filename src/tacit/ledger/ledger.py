@@ -42,7 +42,7 @@ from tacit.ledger.rows import (
     write_answer,
 )
 from tacit.ledger.run_secrets import RunSecrets
-from tacit.privacy.budget import PrivacyBudget
+from tacit.privacy.budget import PrivacyBudget, stated_epsilon
 from tacit.privacy.neighbours import Neighbours, Part
 
 __all__ = ["Cost", "Entry", "Ledger"]
@@ -95,7 +95,8 @@ class Ledger:
 
         Args:
             path: A file that does not exist yet, on a local disk (network folders lose locks).
-            limit: What all plans together may cost; it can never be changed.
+            limit: What all plans together may cost; it can never be changed. Its epsilon is rounded up to the
+                6 decimals that prices are stated with: a plan that is made for 1/3 states .333334.
             neighbours: What the limit and all prices are relative to.
             label: A public name of the data set, at most 200 printable characters.
             account: Fingerprint of the account of all records, where these are a part of them: it keeps the
@@ -113,7 +114,7 @@ class Ledger:
         check_bytes("account", account, low=0, most=_MAX_DIGEST_BYTES)
         # A ledger that is deleted and made again is another one, though all else were the same.
         nonce = secrets.token_bytes(_NONCE_BYTES)
-        head = [given.epsilon, given.delta, *relation, label, _now(), nonce, account]
+        head = [stated_epsilon(given.epsilon), given.delta, *relation, label, _now(), nonce, account]
         return cls._of(LedgerFile.create(Path(path).absolute(), head))
 
     @classmethod

@@ -14,9 +14,9 @@ import numpy as np
 from scipy import signal
 
 from tacit.errors import check_choice, check_non_negative, check_probability
+from tacit.privacy.budget import DECIMAL
 from tacit.privacy.composition import Total, chance_of_any, check_claim
 from tacit.privacy.curves import Array
-from tacit.privacy.pricing import DECIMAL
 
 __all__ = ["kov_composition", "optimal_composition", "optimal_composition_delta", "strong_composition"]
 

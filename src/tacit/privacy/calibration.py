@@ -9,9 +9,9 @@ from functools import cache
 import scipy
 
 from tacit.errors import BudgetError, ParameterError, check_positive
-from tacit.privacy.budget import Budget, ZcdpBudget
+from tacit.privacy.budget import DECIMAL, Budget, ZcdpBudget
 from tacit.privacy.events import Event
-from tacit.privacy.pricing import DECIMAL, delta_at, epsilon_of, pure_epsilon_of, rho_of
+from tacit.privacy.pricing import delta_at, epsilon_of, pure_epsilon_of, rho_of
 from tacit.privacy.work import check_work
 
 __all__ = ["calibrate", "meets"]

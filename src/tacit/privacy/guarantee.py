@@ -10,10 +10,11 @@ from typing import Any
 import msgspec
 
 from tacit.errors import ParameterError, VerificationError, check_probability, check_text
+from tacit.privacy.budget import DIGITS, stated_epsilon
 from tacit.privacy.event_json import struct_from_builtins, to_plain
 from tacit.privacy.events import Event, assumptions_of, chances_of, neighbours_of
 from tacit.privacy.neighbours import Neighbours
-from tacit.privacy.pricing import DECIMAL, epsilon_of, method_of
+from tacit.privacy.pricing import epsilon_of, method_of
 from tacit.privacy.strict_json import is_version, read_json
 from tacit.privacy.weak import MOST_EPSILON
 from tacit.privacy.work import VERIFY_WORK, work_limit
@@ -37,8 +38,6 @@ _OLDER = (
 CONTINUOUS = "it does not matter that continuous noise leaks through floating point"
 """The condition of noise that is drawn in floating point: events are laws of real numbers."""
 _MOST_CLAUSES = 1000
-_DIGITS = 6
-"""A printed epsilon is rounded up to this many decimals, so that any lowered digit is a false claim."""
 
 
 class Guarantee(msgspec.Struct, frozen=True, kw_only=True):
@@ -194,7 +193,7 @@ def guarantee(
             "delta must be > 0 for this release, got 0.0: Gaussian-like noise gives no pure privacy."
         )
     return Guarantee(
-        epsilon=_rounded_up(epsilon),
+        epsilon=stated_epsilon(epsilon),
         delta=delta,
         neighbours=neighbours_of(event),
         observer=observer,
@@ -232,11 +231,11 @@ def verify(claim: Guarantee, *, most_work: float = VERIFY_WORK) -> None:
     except ParameterError as error:
         raise VerificationError(f"the statement cannot be priced: {error}") from error
     # Another machine may differ in the last bits of a convolution; a lowered digit differs by far more.
-    low, high = (_rounded_up(exact * factor) for factor in (1 - 1e-9, 1 + 1e-9))
+    low, high = (stated_epsilon(exact * factor) for factor in (1 - 1e-9, 1 + 1e-9))
     if not low <= claim.epsilon <= high:
         raise VerificationError(
             f"the statement claims epsilon {_decimals(claim.epsilon)} at delta {claim.delta!r}, "
-            f"but its event costs {_decimals(_rounded_up(exact))}."
+            f"but its event costs {_decimals(stated_epsilon(exact))}."
         )
     if claim.method != method:
         raise VerificationError(
@@ -246,7 +245,7 @@ def verify(claim: Guarantee, *, most_work: float = VERIFY_WORK) -> None:
 
 def _decimals(epsilon: float) -> str:
     """Return an epsilon with all the decimals it was rounded up to."""
-    digits = f"{epsilon:.{_DIGITS}f}"
+    digits = f"{epsilon:.{DIGITS}f}"
     return digits.rstrip("0").rstrip(".") if "." in digits else digits
 
 
@@ -259,14 +258,3 @@ def _up(value: float) -> str:
 def factor_of(epsilon: float) -> str:
     """Return e^epsilon as people read it: three digits, rounded up; as a power where it is huge."""
     return f"{float(_up(math.exp(epsilon))):,.10g}" if epsilon <= MOST_EPSILON else f"e^{_decimals(epsilon)}"
-
-
-def _rounded_up(epsilon: float) -> float:
-    """Round up to the printed digits."""
-    if not math.isfinite(epsilon):
-        return epsilon
-    nearest = float(round(epsilon, _DIGITS))
-    # 0.1 + 0.2 exceeds 0.3 by the rounding of decimals alone: that is not a reason to print 0.300001.
-    if epsilon <= nearest * DECIMAL:
-        return nearest
-    return math.ceil(epsilon * 10.0**_DIGITS) / 10.0**_DIGITS

@@ -15,6 +15,7 @@ from scipy import special
 
 from tacit.errors import ParameterError, check_non_negative, check_probability
 from tacit.privacy import curve_sampling, curves, events, renyi_sampling
+from tacit.privacy.budget import DECIMAL
 from tacit.privacy.curves import Array, Curve
 from tacit.privacy.divergences import check_orders, pure_dp_renyi, renyi_of_mixture
 from tacit.privacy.events import Event, neighbours_of
@@ -24,7 +25,6 @@ from tacit.privacy.renyi import ORDERS, Renyi, interpolate_orders, renyi_curve
 from tacit.privacy.work import check_work
 
 __all__ = [
-    "DECIMAL",
     "curve_of",
     "delta_at",
     "delta_of",
@@ -46,9 +46,6 @@ _GAUSSIAN = (events.Gaussian, events.DiscreteGaussian, events.DiscreteGaussianSu
 
 _LEAST_EPSILON, _LARGEST_EPSILON = 1e-9, 1e9
 """Between them the least epsilon of a curve is looked for; beyond, it is 0 or infinity, or a bound."""
-
-DECIMAL = 1 + 1e-14
-"""By what factor equal numbers may differ because decimals such as 0.1 are rounded: 0.01 * 1e-4 > 1e-6."""
 
 
 def epsilon_of(event: Event, delta: float) -> float:
