@@ -60,6 +60,7 @@ def test_a_price_is_that_of_its_rounds_and_its_statement_holds(
     capsys.readouterr()
     said = printed([*FEW, "--drawn", "6"], capsys)
     assert "60, 6 drawn in secret" in said
+    assert "all of them in every round" in printed(FEW, capsys)
     assert "by Rényi" in said
     assert "nobody but the shuffler learns which parties are" in said
 
@@ -82,6 +83,7 @@ def test_clients_that_join_by_themselves(tmp_path: Path, capsys: pytest.CaptureF
         (["--records", "2", "--sampled", "3"], "sampled must be"),
         (["--dim", "0"], "dim must be"),
         (["--rounds", "0"], "rounds must be"),
+        (["--rounds", "10000001"], "rounds must be"),
         (["--local-epsilon", "0"], "local-epsilon must be"),
     ],
 )
@@ -122,8 +124,13 @@ def test_losses_that_are_read_as_they_are_make_a_halving_not_private(
     # With no loss at all, every run is paid for, and nothing else.
     none = answer([*HALVING, "--check-every", "101"], capsys)
     assert none["epsilon"] == pytest.approx(epsilon_of(Repeat(Gaussian(20.0), 300), 1e-5))
+    said = printed([*HALVING, "--check-every", "101"], capsys)
+    assert "the losses are exact" not in said
+    assert HalvedStep.warning not in said
+    assert "a run ends before the first" in said
     check_refusal([*HALVING, "--check", "x.json"], "got a JSON file", capsys)
-    check_refusal([*HALVING, "--most-runs", "0"], "most_runs must be", capsys)
+    check_refusal([*HALVING, "--most-runs", "0"], "most-runs must be", capsys)
+    check_refusal([*HALVING, "--check-every", "0"], "check-every must be", capsys)
 
 
 def test_ways_to_spend_a_budget_come_by_their_bound(capsys: pytest.CaptureFixture[str]) -> None:
@@ -142,5 +149,7 @@ def test_ways_to_spend_a_budget_come_by_their_bound(capsys: pytest.CaptureFixtur
         assert price["bits_per_client"] == pytest.approx(one["bits"])
     assert main(argv) == 0
     assert "60 clients of 1 record, 8 parameters, hadamard" in capsys.readouterr().out
+    assert main([*argv, "--rounds", "0"]) == 2
+    assert "rounds must be" in capsys.readouterr().err
     assert main([*argv, "--sampled", "2"]) == 2
     assert "sampled must be" in capsys.readouterr().err

@@ -118,7 +118,8 @@ def test_a_privacy_warning_is_one_line_and_others_stay(
     before = warnings.showwarning
 
     def probe() -> None:
-        warnings.warn("bounds were read\noff the data", PrivacyWarning, stacklevel=1)
+        for _ in range(2):
+            warnings.warn("bounds were read\noff the data", PrivacyWarning, stacklevel=1)
         with pytest.raises(UserWarning, match="another"):  # pytest turns it into an error
             warnings.warn("another", UserWarning, stacklevel=1)
 

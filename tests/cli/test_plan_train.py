@@ -217,7 +217,10 @@ def test_a_network_for_people(capsys: pytest.CaptureFixture[str]) -> None:
         ([*PRIVATE, "--classes", "3"], "classes needs a model, got 3 without"),
         ([*MODEL[:6], "--epsilon", "1", "--model", "mlp:8"], "features must be given"),
         ([*MODEL, "--model", "mlp:8", "--smoothness", "1"], "smoothness must be left out with a model"),
-        ([*MODEL, "--model", "mlp:8", "--moment", "2:1"], "moment must be left out with a model"),
+        (
+            [*MODEL, "--model", "mlp:8", "--moment", "2:1"],
+            "moment must be left out with a model, which has its own, got 2:1.",
+        ),
         (
             [*MODEL, "--model", "mlp:8", "--convexity", "convex"],
             "convexity must be 'non-convex' for a network",

@@ -168,6 +168,7 @@ def test_a_public_sample_says_how_features_are_mapped() -> None:
     ("changes", "message"),
     [
         ({"hidden": 0}, "hidden must be a whole number >= 1"),
+        ({"hidden": "64"}, "hidden must be a whole number >= 1, got '64'"),
         ({"activation": "sigmoid"}, "activation must be one of"),
         ({"start_seed": -1}, "start_seed must be a whole number >= 0"),
         ({"bounds": None}, "bounds must be given with a budget"),

@@ -17,6 +17,12 @@ from matplotlib.legend import Legend
 
 from tacit.reports import draw_lines
 from tacit.reports.drawing import ticks
+from tacit.reports.figures import _apart
+
+
+def test_names_of_points_of_a_logarithmic_axis_are_short() -> None:
+    assert _apart([0.073837, 0.157645, 1.06505, 13.16]) == ["0.0738", "0.158", "1.065", "13.16"]
+    assert _apart([1e-5, 1.3e-5, 12_800]) == ["1e-05", "", "12800"]
 
 
 def test_ticks_tell_close_shares_apart() -> None:
@@ -220,6 +226,7 @@ def test_names_stand_side_by_side_and_nothing_joins_them(tmp_path: Path, drawn: 
         title="t",
     )  # fmt: skip
     for axes, names in zip(drawn[0].axes, ("uv", "vw"), strict=True):
+        assert axes.yaxis.get_minor_formatter()(0.6, 0) == "0.6"
         assert [text.get_text() for text in axes.get_xticklabels()] == list(names)
         assert [look[2] for look in _looks(axes).values()] == ["None", "None"]
         for bars in axes.containers:

@@ -215,7 +215,7 @@ def _warnings_as_lines() -> Iterator[None]:
     with warnings.catch_warnings():
         for ours in (PlanWarning, PrivacyWarning):
             warnings.simplefilter("always", ours)
-        show = warnings.showwarning
+        show, said = warnings.showwarning, set[str]()
 
         def one_line_each(
             message: Warning | str,
@@ -226,7 +226,9 @@ def _warnings_as_lines() -> Iterator[None]:
             line: str | None = None,
         ) -> None:
             if issubclass(category, PlanWarning | PrivacyWarning):
-                print_line(to_error=True, label="warning", text=str(message), colour="yellow")
+                if str(message) not in said:  # a plan is checked more than once
+                    print_line(to_error=True, label="warning", text=str(message), colour="yellow")
+                said.add(str(message))
             else:
                 show(message, category, filename, lineno, file, line)
 

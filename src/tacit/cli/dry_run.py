@@ -166,7 +166,6 @@ def _show_means(runs: Sequence[PlannedRun]) -> None:
     ]
     if rows:
         columns = ("trust", "kind of round", "rounds", "mean of", "clipping bound", "noise")
-        print_text("")
         print_table(columns, rows, right=("kind of round", "rounds", "clipping bound", "noise"))
     if any(mean.statistic == "gradient-norms" for one in runs for mean in one.means):
         print_text(

@@ -253,6 +253,7 @@ def compute(
         rows=[row for row in rows if row not in walks],
         **facts,
         panel="panel",
+        title="Error behind a shuffler and with a trusted server",
         notes=(*_notes(each, rounds, seeds), *statements(rows), *level_statements(levels)),
         more={
             "walks": Report(

@@ -82,7 +82,8 @@ def statements(rows: Sequence[Row], gained: Sequence[Row]) -> Iterator[str]:
         yield _never_worse(task, lines, "spider")
         yield _strong(task, lines)
     ends = [
-        f"{r['task']}, {r['method']}, epsilon {r['epsilon']}"
+        f"{r['task']}, {r['method']}, "
+        + ("without privacy" if r["epsilon"] is None else f"epsilon {number(r['epsilon']):g}")
         for r in rows
         if not r["inside"] and r["method"] != "best spider"
     ]

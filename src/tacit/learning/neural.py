@@ -71,7 +71,8 @@ class _Neural(Federated):
     def _named(self) -> Architecture:
         """Return what is trained, by its name or by its hidden units."""
         if self.module is None:
-            given = self.hidden if isinstance(self.hidden, Sequence | np.ndarray) else (self.hidden,)
+            several = isinstance(self.hidden, Sequence | np.ndarray) and not isinstance(self.hidden, str)
+            given = self.hidden if several else (self.hidden,)
             hidden = tuple(check_count("hidden", units) for units in given)
             if not hidden:
                 raise ParameterError("hidden must be units of one hidden layer or more, got none.")

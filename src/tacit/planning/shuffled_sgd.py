@@ -10,6 +10,7 @@ from typing import Any
 from tacit.errors import ParameterError, check_count, check_positive
 from tacit.learning.algorithms.shuffled_reports import ReportRandomizer, report_bits, report_mean
 from tacit.privacy import Event, PrivacyBudget, Repeat, TrustModel, calibrate, epsilon_of
+from tacit.privacy.composition import MOST_RELEASES
 from tacit.privacy.shuffling import drawn_round
 
 __all__ = ["ReportPlan", "plan_reports", "report_risk"]
@@ -115,6 +116,8 @@ def plan_reports(
     """
     check_count("clients", clients)
     check_count("dim", dim)
+    for count in rounds:
+        check_count("rounds", count, high=MOST_RELEASES)
     ks = [max(clients // 10, 1), max(clients // 3, 1), clients] if drawn is None else list(drawn)
     cases = [(k, s, T) for k in dict.fromkeys(ks) for s in sampled for T in rounds]
     found = []

@@ -138,10 +138,10 @@ class TrainingProblem:
         if self.task is None:
             return
         for name in ("lipschitz", "smoothness", "moment"):
-            if getattr(self, name) is not None:
-                raise ParameterError(
-                    f"{name} must be left out with a model, which has its own, got {getattr(self, name)!r}."
-                )
+            given = getattr(self, name)
+            if given is not None:
+                told = f"{given.order:g}:{given.value:g}" if name == "moment" else repr(given)
+                raise ParameterError(f"{name} must be left out with a model, which has its own, got {told}.")
         if self.dim != self.task.objective.size:
             raise ParameterError(
                 f"dim must be the {self.task.objective.size} parameters of the model, got {self.dim}."

@@ -22,6 +22,7 @@ _DASHES = ("-", "--", "-.")  # a round of colours each; dotted are the reference
 _MOST_COLUMNS = 4  # of panels, that a page is wide enough for
 _MOST_TICKS = 8  # whole numbers that are all named below an axis
 _CLOSE = 0.1  # of a logarithmic axis: names of points that are closer would run into each other
+_DECADE = 20  # of a logarithmic axis: from its lowest to its highest, below which powers of ten say little
 _MOST_MARKERS = 40  # on one line: more of them hide it
 _MANY_PANELS = 4  # more of them are drawn coarser: a picture is to stay small
 _COINCIDE = 2  # points in common make a part of two lines one
@@ -97,7 +98,7 @@ def draw_lines(
         else:
             _set_ticks(axes, sorted({_number(row[x]) for row in share if row[x] is not None}), log_x=log_x)
         if log_y:
-            axes.set_yscale("log")
+            _make_logarithmic(axes)
         axes.set_xlabel(labels.get(x, x) if axis is None else str(share[0][axis]))
         if panel is not None:
             axes.set_title(f"{panel}: {part}", loc="left", fontsize=9)
@@ -160,12 +161,22 @@ def _set_ticks(axes: Axes, xs: Sequence[float], *, log_x: bool) -> None:
         axes.set_xticks(xs, [f"{t:.0f}" for t in xs])
 
 
+def _make_logarithmic(axes: Axes) -> None:
+    """Make the vertical axis logarithmic; of about a decade, with numbers instead of powers of ten."""
+    axes.set_yscale("log")
+    low, high = axes.get_ylim()
+    if high < _DECADE * low:
+        for named in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+            named(lambda value, _: f"{value:g}")
+
+
 def _apart(xs: Sequence[float]) -> list[str]:
     """Return the names of points of a logarithmic axis in ascending order, empty where there is no room."""
     names, last = [], 0.0
     for x in xs:
         room = last == 0 or math.log(x / last) >= _CLOSE * math.log(xs[-1] / xs[0])
-        names.append(f"{x:g}" if room else "")
+        digits = max(3, 2 - math.floor(math.log10(x)))  # three behind the point, or three that count
+        names.append(f"{round(x, digits):g}" if room else "")
         last = x if room else last
     return names
 

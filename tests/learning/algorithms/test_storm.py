@@ -365,7 +365,7 @@ def test_a_first_batch_of_too_few_units_is_said() -> None:
     """b0 >= B1 / (R beta^2): of 20 units and beta = .1, 20 / (50 / 100) = 40 in 50 rounds."""
     facts: dict[str, Any] = {"rounds": 50, "beta": 0.1, "batch": Fixed(size=20), "step_size": 0.1}
     facts["first"] = Fixed(size=39)
-    with pytest.warns(PlanWarning, match="39 units of a silo and should have 40 or more"):
+    with pytest.warns(PlanWarning, match="39 units of a silo and should have 40 or more.*first='full'"):
         prepare(settings_with(NoisyStorm(**facts)), SIZES)
     for enough in (
         {"first": Fixed(size=40)},

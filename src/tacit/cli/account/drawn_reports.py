@@ -109,10 +109,11 @@ class Reports:
             ParameterError: A value that is not allowed; it names the option.
         """
         from tacit.privacy import Repeat, TrustModel
+        from tacit.privacy.composition import MOST_RELEASES
         from tacit.privacy.shuffling import drawn_round, self_drawn_round
 
         mean = self.mean
-        check_count("rounds", self.rounds)
+        check_count("rounds", self.rounds, high=MOST_RELEASES)
         if self.drawn is not None and self.join_rate is not None:
             raise ParameterError("drawn and join-rate exclude each other: clients are drawn, or join.")
 
@@ -174,8 +175,10 @@ def reports(flags: ReportFlags) -> None:
     price = guarantee(flags.event(), flags.delta, observer=OBSERVER)
     asked = {field.name: getattr(flags, field.name) for field in fields(Reports)}
     others = flags.by_others(flags.delta)
-    joined = f"{flags.drawn or flags.clients:,} drawn in secret"
-    if flags.join_rate is not None:
+    joined = "all of them in every round"
+    if flags.drawn not in (None, flags.clients):
+        joined = f"{flags.drawn:,} drawn in secret"
+    elif flags.join_rate is not None:
         joined = f"each joins with probability {flags.join_rate:g}"
     print_price(
         "account reports",

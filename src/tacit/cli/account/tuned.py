@@ -11,7 +11,7 @@ from tacit.cli.account.output import print_price
 from tacit.cli.account.releases import parse_release
 from tacit.cli.neighbours import RelationOption
 from tacit.cli.output import JsonFlag
-from tacit.errors import ParameterError
+from tacit.errors import ParameterError, check_count
 
 if TYPE_CHECKING:
     from tacit.privacy import Event
@@ -47,7 +47,9 @@ def halving(
     from tacit.privacy import guarantee
 
     if run.endswith(".json") or (check or "").endswith(".json"):
-        raise ParameterError("run and check must be releases as they are written, got a JSON file.")
+        raise ParameterError(
+            "run and check must be releases as they are written, such as gaussian:20x300, got a JSON file."
+        )
     asked: dict[str, Any] = {
         "run_release": run,
         "check_release": check,
@@ -58,18 +60,22 @@ def halving(
     }
     price = guarantee(event_of(asked), delta, observer=OBSERVER)
     losses = most_runs * (rounds // check_every)
+    exact = check is None and losses > 0
+    seen = f"at most {losses:,}, each {check or 'as it is'}"
+    if not losses:
+        seen = f"none: a run ends before the first, after {check_every:,} rounds; --check-every says when"
     print_price(
         "account halving",
         price,
         answer={"epsilon": price.epsilon, "delta": delta, "method": price.method, **asked},
         facts={
-            "epsilon": f"{price.epsilon:.10g}" if check else "none: the losses are exact",
+            "epsilon": "none: the losses are exact" if exact else f"{price.epsilon:.10g}",
             "delta": f"{delta:.10g}",
             "runs": f"at most {most_runs:,} of {rounds:,} rounds, each {run}",
-            "losses": f"at most {losses:,}, each {check or 'as it is'}",
+            "losses": seen,
             "neighbours": neighbours,
             "method": price.method,
-            **({} if check else {"warning": HalvedStep.warning}),
+            **({"warning": HalvedStep.warning} if exact else {}),
         },
         title="Price of a step size by halving",
         json=json,
@@ -84,7 +90,11 @@ def event_of(asked: dict[str, Any]) -> Event:
     """
     from tacit.learning import HalvingTuner
     from tacit.privacy import NonPrivate, neighbours_of
+    from tacit.privacy.composition import MOST_RELEASES
 
+    check_count("rounds", asked["rounds"], high=MOST_RELEASES)
+    check_count("check-every", asked["check_every"])
+    check_count("most-runs", asked["most_runs"], high=MOST_RELEASES)
     tuner = HalvingTuner(check_every=asked["check_every"], most_runs=asked["most_runs"])
     run = parse_release(asked["run_release"], neighbours=asked["neighbours"])
     check: Event = NonPrivate(neighbours_of(run))

@@ -120,7 +120,8 @@ class StormMethod(Method, frozen=True, kw_only=True):
         if first.expected(n) < least * (1 - 1e-9):
             warnings.warn(
                 f"first has {first.expected(n):.4g} units of a silo and should have {least:.4g} or more, "
-                f"batch / (rounds beta^2) with beta = {beta:.3g}: its error is carried on.",
+                f"batch / (rounds beta^2) with beta = {beta:.3g}: its error is carried on; take more, "
+                "or first='full', or a larger beta.",
                 PlanWarning,
                 stacklevel=2,
             )
