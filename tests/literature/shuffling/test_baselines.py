@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -91,6 +92,8 @@ def test_artanh_form_is_half_the_closed_form_and_reaches_further(
     assert found == pytest.approx(wanted, abs=6e-11)
     assert baselines.clones_epsilon(e, n, delta) < found < 0.6 * baselines.fmt22_epsilon(e, n, delta)
     assert cap > baselines.fmt22_largest_level(n, delta) + 0.69
+    last = baselines.fmt22_largest_level(n, delta) * (1 - 1e-9)
+    assert baselines.clones_artanh_epsilon(last, n, delta) < 1.07 * baselines.fmt22_epsilon(last, n, delta)
     with pytest.raises(ParameterError, match="parties"):
         baselines.clones_artanh_epsilon(cap + 2e-6, n, delta)
     for level in np.linspace(0.1, cap - 1e-6, 9).tolist():
@@ -101,6 +104,14 @@ def test_artanh_form_is_half_the_closed_form_and_reaches_further(
             assert "< 1, E = e^local_epsilon" in str(refused)  # noqa: PT017 - either is right
             continue
         assert baselines.clones_epsilon(level, n, delta) < proven <= level
+
+
+@pytest.mark.parametrize(
+    "bound", [baselines.clones_artanh_epsilon, baselines.fmt22_epsilon, baselines.efm19_epsilon]
+)
+def test_parties_are_no_more_than_one_can_count(bound: Callable[[float, int, float], float]) -> None:
+    with pytest.raises(ParameterError, match="parties must be"):
+        bound(0.3, 10**400, 1e-6)
 
 
 def test_fmt22_refuses_what_is_not_proven_and_never_exceeds_the_local_level() -> None:

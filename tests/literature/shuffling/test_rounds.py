@@ -91,3 +91,9 @@ def test_the_rule_of_thumb_stays_below_its_budget_and_is_the_central_order(clien
     assert rule.order == pytest.approx(central * math.log(clients / delta) ** 1.5)
     with pytest.raises(ParameterError, match="rate"):
         cldp_rule(epsilon, delta, clients=clients, dim=dim, rate=0.0)
+
+
+@pytest.mark.parametrize("changes", [{"clients": 10**400}, {"dim": 10**400}, {"rate": 1e-320}])
+def test_the_rule_of_thumb_counts_no_further_than_one_can(changes: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError, match=f"{next(iter(changes))} must be"):
+        cldp_rule(1.0, 1e-6, **{"clients": 10, "dim": 3, **changes})

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, special
 
-from tacit.errors import ParameterError, check_count, check_non_negative, check_probability
+from tacit.errors import LARGEST_COUNT, ParameterError, check_count, check_non_negative, check_probability
 from tacit.privacy.curves import Array
 from tacit.privacy.shuffling.closed_form import clones_closed_form, clones_closed_limit
 from tacit.privacy.shuffling.pair import ShuffledPair
@@ -47,7 +47,7 @@ _ROUND_UP = 1 + 1e-12
 
 def _check(local_epsilon: float, parties: int, delta: float) -> None:
     check_non_negative("local_epsilon", local_epsilon)
-    check_count("parties", parties)
+    check_count("parties", parties, high=LARGEST_COUNT)
     check_probability("delta", delta, low_open=True, high_open=True)
 
 
@@ -238,7 +238,8 @@ def clones_artanh_epsilon(local_epsilon: float, parties: int, delta: float) -> f
 
     Of m = 1 + Bin(n - 1, 1/E) clones a share (1 + s)/2 has the target's bit, and the loss is 2 artanh(k s):
     above epsilon with probability 2 exp(-m tanh^2(epsilon/2) / (2 k^2)). And m is at least n / (2 E), but for
-    a probability of delta / 2. About half of `fmt22_epsilon`, and it reaches ln 2 further.
+    a probability of delta / 2. It reaches ln 2 further than `fmt22_epsilon`. Of many parties it is about half
+    of that; near the end of the range of that form it may be a few per cent more.
 
     Raises:
         ParameterError: Unless n - 1 >= 8 E ln(2/delta), and the argument of artanh is below 1.
@@ -312,7 +313,7 @@ def fmt22_silo_epsilon(
         (0.079116814, 1.102434e-06)
     """
     _check(local_epsilon, silos, delta)
-    check_count("records", records)
+    check_count("records", records, high=LARGEST_COUNT)
     check_probability("local_delta", local_delta, high_open=True)
     limit = fmt22_largest_level(silos, delta, records=records)
     require(

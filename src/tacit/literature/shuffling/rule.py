@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from tacit.errors import check_count, check_positive, check_probability
+from tacit.errors import LARGEST_COUNT, ParameterError, check_count, check_positive, check_probability
 
 __all__ = ["CldpRule", "cldp_rule"]
 
@@ -52,7 +52,7 @@ def cldp_rule(
         diameter: D of the domain.
 
     Raises:
-        ParameterError: An argument out of its range.
+        ParameterError: An argument out of its range, or more rounds than can be counted.
 
     Reference:
         Girgis (2023), (4.4) and the remark before it, which comes of (4.3); (4.3) is an order, so that the
@@ -65,13 +65,18 @@ def cldp_rule(
     """
     check_positive("epsilon", epsilon)
     check_probability("delta", delta, low_open=True, high_open=True)
-    check_count("clients", clients)
-    check_count("dim", dim)
+    check_count("clients", clients, high=LARGEST_COUNT)
+    check_count("dim", dim, high=LARGEST_COUNT)
     check_probability("rate", rate, low_open=True)
-    check_count("records", records)
+    check_count("records", records, high=LARGEST_COUNT)
     check_positive("lipschitz", lipschitz)
     check_positive("diameter", diameter)
     items = clients * records
+    if items / LARGEST_COUNT > rate:
+        raise ParameterError(
+            f"rate must be at least {items / LARGEST_COUNT:.3g} of {items:,} records, got {rate!r}: the rule "
+            "has more rounds than can be counted."
+        )
     rounds = math.ceil(items / rate * (1 - 1e-12))
     asked = rate * rounds  # q T, of one record
     level = epsilon * math.sqrt(items / (asked * math.log(2 * asked / delta) * math.log(2 / delta)))
