@@ -71,7 +71,10 @@ class Server:
         if len(sizes) != plan.parties:
             raise ParameterError(f"the plan is for {plan.parties} silos, got {len(sizes)}.")
         if plan.neighbours.unit is Unit.PARTY and plan.neighbours.relation is Relation.ADD_REMOVE:
-            raise ParameterError("whole parties need replace-one or zero-out: everybody sees who takes part.")
+            raise ParameterError(
+                "neighbours must be replace-one or zero-out where whole parties are protected, got "
+                "'add-remove': everybody sees who takes part."
+            )
         plan.check_sizes(sizes)
         plan.check_answers(sizes)
         plan.check_honest(sizes)

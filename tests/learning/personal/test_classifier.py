@@ -109,7 +109,10 @@ def test_ledgers_of_parties_are_charged_and_refuse_the_next(tmp_path: Path) -> N
         ({"algorithm": AdaPeD(rounds=2), "rounds": 3}, "rounds must be 'auto'"),
         ({"trust": "central", "budget": BUDGET}, "trust must be local or aggregate or shuffle"),
         ({"trust": "aggregate"}, "needs a budget"),
-        ({"budget": BUDGET, "neighbours": "add-remove"}, "whole parties need replace-one"),
+        (
+            {"budget": BUDGET, "neighbours": "add-remove"},
+            "neighbours must be replace-one or zero-out where whole parties",
+        ),
         ({"budget": BUDGET, "bounds": None}, "bounds must be given"),
         ({"budget": 1.0}, "budget must be"),
         ({"model": "tree"}, "model must look like"),

@@ -141,7 +141,8 @@ class Problem:
                 cure = "a moment says it for the loss 'squared' only; for others give"
             raise ParameterError(
                 f"the objective's smoothness is unknown: {cure} the algorithm its step size (and its "
-                "smoothness, where it clips by it), or take one that has a step_size."
+                "smoothness, where it clips by it; in `tacit train`, --option step_size=0.5), or take one "
+                "that has a step_size."
             )
         return self.smoothness
 
