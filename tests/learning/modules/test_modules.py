@@ -469,11 +469,35 @@ def test_places_are_tried_for_every_way_to_multiply(monkeypatch: pytest.MonkeyPa
     assert (objective.chunk, objective.chunk, len(tried)) == (4, 4, 1)
     try:
         torch.set_float32_matmul_precision("medium")
-        assert (objective.chunk, len(tried)) == (1, 2)
+        assert (objective.chunk, len(tried)) == (1, 3)
     finally:
         torch.set_float32_matmul_precision(before)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 7)
-    assert (objective.chunk, len(tried)) == (1, 3)
+    assert (objective.chunk, len(tried)) == (1, 5)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize(("outputs", "chunk"), [(CLASSES, None), (CLASSES, 100), (1, None), (1, 7)])
+def test_a_place_in_a_chunk_changes_no_bit(outputs: int, chunk: int | None, threads: int) -> None:
+    """Functions of single numbers have other code for the last ones of a chunk, or of a thread's part."""
+    torch.manual_seed(4)
+    head = [nn.Flatten(0)] if outputs == 1 else []
+    hidden = 301 if outputs == 1 else 5
+    module = nn.Sequential(nn.Linear(6, hidden), nn.GELU(), nn.Linear(hidden, outputs), *head)
+    logits = functional.binary_cross_entropy_with_logits
+    loss = CROSS_ENTROPY if outputs > 1 else partial(logits, reduction="none")
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(threads)
+        objective = torch_objective(module.double(), loss, chunk=chunk)
+        records, w = some_records(objective, 256, 5), 3 * objective.start()
+        records = Records.of(records.X, records.y % max(outputs, 2))
+        rows = objective.gradients(w, records)
+        for shift in (1, 2, 5):
+            moved = np.roll(np.arange(256), shift)
+            assert (objective.gradients(w, records.take(moved)) == rows[moved]).all()
+    finally:
+        torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("odd", [False, True])
@@ -503,6 +527,19 @@ def test_of_which_chunk_a_record_is_changes_no_bit(odd: bool, monkeypatch: pytes
     change = objective.clipped_difference(w, v, records, 0.1)
     halves = [objective.clipped_difference(w, v, records.take(each), 0.1) for each in (part, rest)]
     np.testing.assert_allclose(change, sum(halves), atol=1e-9)
+
+
+def test_single_precision_rounds_nothing_below_the_normal_numbers() -> None:
+    """A record of 1e35 with slopes of 1e-40, which have five digits: its row was up to twice the radius."""
+    torch.manual_seed(1)
+    module = nn.Sequential(nn.Linear(6, 8), nn.Softplus(), nn.Linear(8, CLASSES))
+    objective = torch_objective(module, CROSS_ENTROPY)
+    w = 1e-20 * objective.start()
+    for power in range(20, 38):
+        records = Records.of(np.full((1, 6), 10.0**power, dtype=np.float32), np.zeros(1, dtype=np.float32))
+        for radius in (1e-3, 1e-10, 1e-20):
+            total = objective.clipped_sum(w, records, radius, np.float32)
+            assert np.linalg.norm(total / radius) <= 1 + 1e-6
 
 
 def test_bad_records_count_as_zero() -> None:

@@ -71,8 +71,11 @@ class Sizes:
 
     How many records there are decides in which chunk one is: so its row is tried to be the same in all.
 
+    All are powers of two: functions of single numbers go by registers, and have other code for what fills
+    none, at the end of a chunk or of a thread's part of it.
+
     Args:
-        usual: Taken where another one rounds in another way.
+        most: Of which the usual size is the largest power of two, or a smaller one where places differ.
         others: Taken where they fit better.
         alike: Whether equal records have equal gradients to the last bit, wherever in chunks of these sizes.
         how: What decides how products are rounded: each is tried for itself.
@@ -80,19 +83,22 @@ class Sizes:
 
     def __init__(
         self,
-        usual: int,
+        most: int,
         others: Sequence[int],
         alike: Callable[..., bool],
         how: Callable[[], tuple[int, bool]],
     ) -> None:
-        self._usual, self._alike, self._how = usual, alike, how
-        self._all = sorted({usual, *others})
+        self._most, self._alike, self._how = 1 << (most.bit_length() - 1), alike, how
+        self._others = others
         self._tried: dict[tuple[Any, ...], bool] = {}
 
     @property
     def usual(self) -> int:
-        """Records of a chunk; one where places are not alike."""
-        return self._usual if self._are_alike(self._usual) else 1
+        """Records of a chunk: as many as have the same row at each place; one, if need be."""
+        size = self._most
+        while size > 1 and not self._are_alike(size):
+            size //= 2
+        return size
 
     def cut(self, n: int) -> Iterator[tuple[slice, int]]:
         """Yield which of n records go through the module at once, and how many these are filled up to."""
@@ -108,8 +114,8 @@ class Sizes:
         if usual == 1:
             return 1
         # What fits a usual chunk is never cut, so that silos that share one are added up as each alone.
-        above = next((size for size in self._all if size >= left), math.inf)
-        below = max((size for size in self._all if size <= left), default=0)
+        above = min((size for size in (usual, *self._others) if size >= left), default=math.inf)
+        below = max((size for size in (usual, *self._others) if size <= left), default=0)
         size = int(above if left <= usual or left > _FULL * above else below)
         return size if size == usual or self._are_alike(usual, size) else usual
 

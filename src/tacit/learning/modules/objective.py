@@ -33,8 +33,11 @@ _LARGE = 1024
 _SMALL = 32
 """Records of the least chunk."""
 
-_DIFFERENT = 16
-"""Records by which chunks of two sizes are compared; sizes are multiples of it."""
+_PROBES = 8
+"""Records by which places and sizes of chunks are compared: more for small chunks, fewer for large records.
+
+Other code for single numbers has another last bit for few of them only, such as one in forty.
+"""
 
 _ONE_AT_A_TIME = threading.RLock()
 """A module holds one point at a time."""
@@ -105,7 +108,8 @@ class ModuleObjective:
         numbers = checks.check_factors(
             self._network, records, lambda said: self._slopes(said, np.full(len(said), self._slopes.label))
         )
-        wanted = min(_CHUNK, max(1, _NUMBERS // max(numbers, 1))) if chunk is None else chunk
+        self._numbers = max(numbers, 1)
+        wanted = min(_CHUNK, max(1, _NUMBERS // self._numbers)) if chunk is None else chunk
         roomy = self._network.sequence is not None and numbers * _LARGE <= _NUMBERS
         others = [_SMALL * 2**k for k in range(6) if _SMALL * 2**k <= (_LARGE if roomy else wanted)]
         self._sizes = Sizes(wanted, others if chunk is None else [], self._alike, self._network.rounding)
@@ -378,21 +382,29 @@ class ModuleObjective:
             return True
         from tacit.learning.modules.checks import probe_records
 
-        different = 1 if len(chunks) == 1 else _DIFFERENT
-        records = probe_records(self._network, tokens=self.tokens, n=different).flatten(1).cpu().numpy()
+        # Three threads or more part what they compute anywhere, two at a multiple of every register.
+        parted = 16 if self._network.rounding()[0] > 2 else 1
+        turns = _PROBES * max(parted, 16 // max(chunks))
+        turns = min(turns, max(_PROBES, 2 * _NUMBERS // (self._numbers * max(chunks))))
+        records = probe_records(self._network, tokens=self.tokens, n=turns).flatten(1).cpu().numpy()
+        # Where a module starts, a layer may be zero, and hide all that goes back through it.
+        moved = self._start + 0.1 * np.sin(np.arange(self.size, dtype=np.float64) ** 2)
         with _ONE_AT_A_TIME, self._network.alike():
-            self._network.load(self._start)
-            squares: dict[tuple[str, bool], Any] = {}
-            same = True
-            for chunk in chunks:
-                if chunk % different:
-                    return False
-                X = np.resize(records, (chunk, records.shape[1]))
-                for name, part in self._back(X, np.full(chunk, self._slopes.label)).items():
-                    for exact in (True, False):
-                        found = part.squared(exact=exact).reshape(-1, different)
-                        same = same and bool((found == squares.setdefault((name, exact), found[0])).all())
-        return same
+            self._network.load(moved)
+            return all(self._repeats(record, chunks) for record in records)
+
+    def _repeats(self, record: Array, chunks: Sequence[int]) -> bool:
+        """Whether all copies of a record in full chunks have the same numbers, to the last bit."""
+        first: dict[tuple[str, int], Any] = {}
+        for chunk in chunks:
+            X, y = np.repeat(record[None], chunk, axis=0), np.full(chunk, self._slopes.label)
+            for name, part in self._back(X, y).items():
+                numbers = [one for one in vars(part).values() if isinstance(one, self._torch.Tensor)]
+                numbers += [part.squared(exact=exact) for exact in (True, False)]
+                for k, one in enumerate(numbers):
+                    if not bool((one == first.setdefault((name, k), one[:1].clone())).all()):
+                        return False
+        return True
 
 
 def torch_objective(
@@ -422,7 +434,8 @@ def torch_objective(
         tokens: Where records are whole numbers, as an embedding takes them: how many there are, from 0 on. A
             record with another number counts as zero. None: records are numbers.
         device: Where the module computes: "cpu", "cuda" or "cuda:0".
-        chunk: Records that go through the module at once; None goes by the memory that layers take.
+        chunk: Records that go through the module at once, at most: the largest power of two that is no more,
+            or a smaller one; None goes by the memory that layers take.
         autocast: Whether layers compute in bfloat16 where PyTorch thinks that it does. Clipping measures what
             is added up, so that it is as exact as without.
 

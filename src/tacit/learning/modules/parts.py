@@ -71,11 +71,9 @@ class ParameterRows(Protocol):
 def times(values: Any, factors: Any) -> Any:
     """Return values times their record's factor, and 0 for bad records.
 
-    In float64 what is below the normal numbers is 0, too: it is rounded coarsely.
+    What is below the normal numbers is 0, too: it is rounded coarsely.
     """
     scaled = values * factors.to(values.dtype).reshape(-1, *[1] * (values.ndim - 1))
-    if scaled.dtype != torch.float64:
-        return without_bad(scaled, factors)
     # An infinity times zero is NaN, which fails the comparison.
     return torch.where(scaled.abs() >= torch.finfo(scaled.dtype).tiny, scaled, 0)
 
