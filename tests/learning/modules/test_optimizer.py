@@ -266,3 +266,25 @@ def test_a_loader_is_not_needed() -> None:
     for given in (rows, torch.utils.data.DataLoader(rows)):
         with pytest.raises(ParameterError, match="X must be an array or a tensor of all records, got a "):
             PrivateOptimizer(optimizer, module, Logistic(), given, Y, steps=6, budget=BUDGET, clip=0.7)
+
+
+def test_options_of_a_loss_are_told_apart_and_hold_no_address() -> None:
+    """Options of a loss object, entries that a printed tensor leaves out, functions by their names."""
+    entropy, other = torch.nn.functional.cross_entropy, torch.ones(2000)
+    other[1000] = 5
+    kinds = [
+        torch.nn.CrossEntropyLoss(reduction="none"),
+        torch.nn.CrossEntropyLoss(reduction="none", label_smoothing=0.1),
+        torch.nn.CrossEntropyLoss(reduction="none", weight=other),
+        partial(entropy, weight=torch.ones(2000)),
+        partial(entropy, weight=other),
+        partial(sorted, key=entropy),
+        partial(entropy, np.arange(3)),
+        partial(entropy, np.arange(3) + 1),
+        partial(entropy, [np.float32(2)]),
+    ]
+    from tacit.learning.modules.optimizer import _called
+
+    called = [_called(one) for one in kinds]
+    assert len(set(called)) == len(kinds)
+    assert "0x" not in "".join(called)

@@ -310,14 +310,23 @@ def _fingerprint(module: Any, loss: Any) -> str:
 
 
 def _called(loss: Any) -> str:
-    """Return what a loss is called, with the options that are bound to it; the same in every process."""
+    """Return what a loss or an option of it is called, with its own; the same in every process."""
     if isinstance(loss, partial):
-        return f"{_called(loss.func)}{loss.args}{sorted(loss.keywords.items())}"
-    return (
-        repr(loss)
-        if isinstance(loss, msgspec.Struct)
-        else str(getattr(loss, "__qualname__", type(loss).__qualname__))
-    )
+        return f"{_called(loss.func)}{_called(loss.args)}{_called(loss.keywords)}"
+    if isinstance(loss, tuple | list):
+        return str([_called(one) for one in loss])
+    if isinstance(loss, dict):
+        return str([(name, _called(one)) for name, one in sorted(loss.items())])
+    if hasattr(loss, "state_dict"):  # a loss of PyTorch, or one like it
+        options = {k: v for k, v in vars(loss).items() if isinstance(v, str | int | float)}
+        return f"{type(loss).__qualname__}{_called(options)}{_called(dict(loss.state_dict()))}"
+    if hasattr(loss, "detach"):  # a tensor is printed in parts
+        return _called(loss.detach().cpu().double().numpy())
+    if isinstance(loss, np.ndarray):
+        return f"{loss.shape}{loss.dtype}{hashlib.sha256(loss.tobytes()).hexdigest()}"
+    if isinstance(loss, msgspec.Struct | np.generic | str | int | float | None):
+        return repr(loss)
+    return str(getattr(loss, "__qualname__", type(loss).__qualname__))
 
 
 def _batch(batch: Batch | float | str, relation: Relation) -> Batch:
