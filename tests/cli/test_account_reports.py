@@ -54,6 +54,7 @@ def test_a_price_is_that_of_its_rounds_and_its_statement_holds(
         ("clients", 61),
         ("accountants", {}),
         ("randomizer", "privunit"),
+        ("randomizer", "none of them"),
     ):
         (tmp_path / "wrong.json").write_text(json.dumps({**found, name: value}))
         assert main(["account", "verify", str(tmp_path / "wrong.json")]) == 1, name
@@ -72,6 +73,8 @@ def test_clients_that_join_by_themselves(tmp_path: Path, capsys: pytest.CaptureF
     once = self_drawn_round(lambda k: Shuffled(1.0, k), clients=60, rate=0.2)
     assert found["epsilon"] <= epsilon_of(Repeat(once, 3), 1e-5)
     check_statement(found, tmp_path / "one.json", capsys)
+    (tmp_path / "wrong.json").write_text(json.dumps({**found, "accountants": []}))
+    assert main(["account", "verify", str(tmp_path / "wrong.json")]) == 1
 
 
 @pytest.mark.parametrize(

@@ -112,6 +112,7 @@ def test_delta_is_made_from_the_records(capsys: pytest.CaptureFixture[str]) -> N
         ([*PRIVATE, "--n-min", "5"], "n_min and colluding are for trust 'shuffle'"),
         ([*PRIVATE, "--trust", "shuffle", "--n-min", "26"], "n_min must be"),
         ([*PRIVATE, "--l1", "-1"], "l1 must be"),
+        ([*PRIVATE, "--diameter", "0"], "diameter must be"),
         ([*PRIVATE[:-4], "--epsilon", "-1"], "epsilon must be"),
         ([*FACTS[:4], "--records", "0", "--dim", "5", "--epsilon", "1"], "records must be"),
     ],

@@ -333,6 +333,7 @@ def test_a_plan_or_model_that_cannot_be_read_is_said_in_one_line(
         ("plan.toml", "x = '\x1b\n'"),
         ("plan.toml", "\xff"),
         ("model.json", '{"privacy": 1}'),
+        ("model.json", '{"privacy": "", "model": {"kind": "mlp"}}'),
     ):
         data = json.loads(json.dumps(original))
         kept = (folder / name).read_bytes()
@@ -340,6 +341,15 @@ def test_a_plan_or_model_that_cannot_be_read_is_said_in_one_line(
         data["digests"][name] = digest_of(folder / name)
         check_refused(folder, json.dumps(data), "beside it cannot be read: ", capsys)
         (folder / name).write_bytes(kept)
+
+
+def test_a_statement_that_names_another_model_than_lies_beside_it_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forged = statement_of(folder)
+    assert forged["model"].startswith("linear, ")
+    forged["model"] = "scattering, 9 parameters"
+    check_refused(folder, json.dumps(forged), "model.json beside it is 'linear'", capsys)
 
 
 def test_bounds_of_some_columns_that_were_read_off_cannot_be_cut_out(

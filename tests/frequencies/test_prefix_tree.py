@@ -77,6 +77,7 @@ def test_prices_are_those_of_what_is_sent() -> None:
     assert {type(part) for part in local.price.event.parts} == {PureDP}
     assert local.price.epsilon == pytest.approx(3.0)
     assert local.price_alone is None
+    assert tree_of(epsilon=1 / 3).price.epsilon == 0.333334  # as it is stated: rounded up
     mixed = tree_of(SHUFFLE, epsilon=1.0)
     assert isinstance(mixed.price.event, Parallel)
     assert all(

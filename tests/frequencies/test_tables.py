@@ -86,6 +86,8 @@ def test_prices_are_those_of_all_messages() -> None:
     assert isinstance(split.price.event, Compose)
     assert 1 - 1e-9 < split.price.epsilon <= 1
     assert split.tables == ((0,), (1,), (2,))
+    third = TablesQuery.calibrated(sizes=SIZES, n=9001, budget=PrivacyBudget(1 / 3), kind="pairs", dealt=True)
+    assert third.price.epsilon == 0.333334  # as it is stated: rounded up
     # Negative control: a message about every table at the whole budget costs three of them.
     parts = tuple(query.price.event for query in dealt.queries)
     assert epsilon_of(Compose(parts), 0.0) > 2.9

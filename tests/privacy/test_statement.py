@@ -63,6 +63,12 @@ def test_what_is_written_is_read_back_equal_and_is_true(sizes: dict[str, int | N
         ("mlp:3, 17 parameters", "the weights that training starts from are public random numbers"),
         ("cnn@28x20, 17 parameters", "the weights that training starts from are public random numbers"),
         ("my.nets:Net, 17 parameters", "the weights that the module starts from hold nothing of the data"),
+        ("cnn_nets:Net, 17 parameters", "the weights that the module starts from hold nothing of the data"),
+        (
+            "linear.nets:Net, 17 parameters",
+            "the weights that the module starts from hold nothing of the data",
+        ),
+        ("scattering@8x8, 17 parameters", ""),
         ("linear, 17 parameters", ""),
         ("scattering:2, 17 parameters", ""),
     ],
@@ -76,7 +82,10 @@ def test_the_statement_of_a_network_says_where_its_weights_start(model: str, sai
     with pytest.raises(VerificationError, match=said):
         statement.verify()
     full = msgspec.structs.replace(bare, assumptions=(said,))
-    msgspec.structs.replace(statement, guarantees=(full,)).verify()
+    whole = msgspec.structs.replace(statement, guarantees=(full,))
+    whole.verify()
+    with pytest.raises(VerificationError, match="the statement says what its facts do not"):
+        msgspec.structs.replace(whole, model="linear, 17 parameters").verify()
 
 
 def test_a_statement_from_before_models_were_named_is_read() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import pickle
+from types import SimpleNamespace
 from typing import Any, Self
 
 import msgspec
@@ -33,6 +35,8 @@ from tacit.privacy import (
     verify,
 )
 from tacit.voting import KnowledgeTransfer, PrivateVotingClassifier, allowance, design
+from tacit.voting.proofs import covers
+from tacit.voting.teachers import check_teacher
 from tests.voting.transfer_world import LABELS, PUBLIC, Shouting, X, Y, trained
 
 ROWS = np.zeros((4, 2))
@@ -90,6 +94,22 @@ def test_less_than_a_teacher_proves_is_refused_and_what_it_proves_is_the_default
         verify(price)
     with pytest.raises(ParameterError, match="delta must come with epsilon"):
         voting(teachers, delta=1e-6)
+
+
+def test_a_level_is_not_rounded_because_votes_multiply_it() -> None:
+    """Else teachers that cost 1e-6 would be counted as a tenth of that."""
+    teachers = carrying(says(PureDP(1e-6)), 5)
+    with pytest.raises(ParameterError, match="state no less"):
+        voting(teachers, epsilon=1e-7)
+    level = PrivacyBudget(1e-7)
+    costly = SimpleNamespace(budget=PrivacyBudget(1e-6), get_params=dict)
+    with pytest.raises(RefusalError, match="more than the epsilon 1e-07"):
+        check_teacher(costly, level, vouched=True, seeded=True)
+    for epsilon in (1 / 3, math.log(3)):
+        price = voting(carrying(says(PureDP(epsilon)), 5), epsilon=epsilon).guarantee_
+        assert price.epsilon == pytest.approx(5 * epsilon, abs=1e-6)
+    (teacher,) = carrying(says(ApproximateDP(0.1, 1e-6), 1e-6))
+    assert not covers(PrivacyBudget(0.1, 1e-7), teacher.guarantee_)
 
 
 def test_the_weakest_of_several_guarantees_is_the_default() -> None:

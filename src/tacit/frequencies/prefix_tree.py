@@ -159,7 +159,7 @@ class PrefixTree:
 
         shuffled = trust is TrustModel.SHUFFLE
         price = priced(trust, budget.delta)
-        if price.epsilon > budget.epsilon:
+        if not budget.covers(price.epsilon, price.delta):
             raise BudgetError(
                 f"the budget epsilon = {budget.epsilon!r} cannot be met by {len(levels)} levels."
             )

@@ -278,7 +278,7 @@ class TablesQuery:
             )
 
         price = priced(trust, budget.delta)
-        if price.epsilon > budget.epsilon:
+        if not budget.covers(price.epsilon, price.delta):
             raise BudgetError(f"the budget epsilon = {budget.epsilon!r} cannot be met by {count} tables.")
         return cls(
             sizes=sizes,

@@ -6,6 +6,7 @@ cannot be cut out of a statement that keeps the facts.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -31,6 +32,7 @@ __all__ = [
     "clauses_of_sums",
     "compared_note",
     "is_about_public",
+    "is_about_start",
     "observer_of_one",
     "observer_of_sums",
 ]
@@ -47,6 +49,7 @@ _TRAINED_WITH: Final = (
 )
 _RANDOM: Final = "the weights that training starts from are public random numbers"
 _OWN: Final = "the weights that the module starts from hold nothing of the data"
+_FIRST: Final = re.compile(r"(linear|scattering|mlp|cnn)(?![\w.])")
 HELD_OUT: Final = "all scores on held-out records, computed without privacy, are kept by the data's owner"
 
 IN_ONE_PLACE: Final = "nobody sees a message before all of them are added up"
@@ -124,9 +127,18 @@ def clauses_of_start(model: str | None) -> tuple[str, ...]:
     """
     if model is None:
         return (_OWN,)
-    if not model or model.startswith(("linear", "scattering")):
+    if not model:
         return ()
-    return (_RANDOM,) if model.startswith(("mlp:", "cnn")) else (_OWN,)
+    # A module may be in a package whose name begins as that of a model does.
+    kind = _FIRST.match(model)
+    if kind is None:
+        return (_OWN,)
+    return () if kind[1] in ("linear", "scattering") else (_RANDOM,)
+
+
+def is_about_start(clause: str) -> bool:
+    """Return whether a clause is about where the training of a network starts."""
+    return clause in (_RANDOM, _OWN)
 
 
 def is_about_public(clause: str) -> bool:

@@ -23,6 +23,7 @@ from tacit.privacy.run_clauses import (
     clauses_of_start,
     compared_note,
     is_about_public,
+    is_about_start,
 )
 from tacit.privacy.statement_sums import check_sums, leaves_of
 from tacit.privacy.work import VERIFY_WORK, work_of
@@ -193,7 +194,9 @@ def _check_words(run: Statement, data: DataFacts) -> None:
             if clause not in claim.assumptions:
                 raise VerificationError(f"{where}the statement leaves out what its facts say: {clause}.")
         for clause in claim.assumptions:
-            if is_about_public(clause) and clause not in said:
+            # Statements from before models were named may say where they start.
+            derived = is_about_public(clause) or (run.model is not None and is_about_start(clause))
+            if derived and clause not in said:
                 raise VerificationError(f"{where}the statement says what its facts do not: {clause}.")
     if any(one.sentence != OPEN for one in run.not_private):
         raise VerificationError(f"of what was computed without privacy it must say: {OPEN}")

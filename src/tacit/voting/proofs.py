@@ -17,6 +17,7 @@ import numpy as np
 
 from tacit.errors import ParameterError, RefusalError, VerificationError, check_choice, shown
 from tacit.privacy import Guarantee, Neighbours, PrivacyBudget, Relation, epsilon_of, verify
+from tacit.privacy.budget import DECIMAL
 from tacit.voting.vote_rule import BY_ITSELF
 
 __all__ = [
@@ -96,10 +97,11 @@ def _parts(thing: Any) -> Iterator[Any]:
 
 def covers(level: PrivacyBudget, proof: Guarantee) -> bool:
     """Return whether a proof is at least as good as a level."""
-    # A printed epsilon is rounded up to some decimals; the price of its event is not.
-    return level.covers(proof.epsilon, proof.delta) or (
-        proof.delta <= level.delta and epsilon_of(proof.event, level.delta) <= level.epsilon
-    )
+    if proof.delta > level.delta:
+        return False
+    # A printed epsilon is rounded up to some decimals; the price of its event is not. Nor is a level: votes
+    # multiply it, and its rounding would be multiplied too.
+    return proof.epsilon <= level.epsilon or (epsilon_of(proof.event, level.delta) <= level.epsilon * DECIMAL)
 
 
 def proven_level(proofs: Sequence[Sequence[Guarantee]]) -> PrivacyBudget | None:

@@ -81,7 +81,7 @@ def check_teacher(teacher: Any, level: PrivacyBudget | None, *, vouched: bool, s
             "design=GNMax(...) for teachers that are not private, or state teachers_are_private=True."
         )
     for one in (budget, *parts):
-        if isinstance(one, PrivacyBudget) and not level.covers(one.epsilon, one.delta):
+        if isinstance(one, PrivacyBudget) and (one.epsilon > level.epsilon or one.delta > level.delta):
             raise RefusalError(
                 f"teacher has a budget of epsilon {one.epsilon!r} and delta {one.delta!r}, more than the "
                 f"epsilon {level.epsilon!r} and delta {level.delta!r} of each teacher."

@@ -98,6 +98,14 @@ def test_a_ledger_of_another_limit_or_relation(
     started(tmp_path).close()
 
 
+def test_a_limit_with_more_decimals_than_a_ledger_keeps_is_the_same_at_every_start(tmp_path: Path) -> None:
+    for epsilon in (1 / 3, 1 / 3, 0.333334):
+        started(tmp_path, limit=PrivacyBudget(epsilon, 1e-4)).close()
+    for epsilon in (0.333333, 0.333335):
+        with pytest.raises(ParameterError, match="can never be changed"):
+            started(tmp_path, limit=PrivacyBudget(epsilon, 1e-4))
+
+
 def test_what_fails_at_the_start_leaves_nothing_open(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="another key"):
         started(tmp_path, key=LAB.silos["silo-2"])

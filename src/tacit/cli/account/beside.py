@@ -125,12 +125,19 @@ class _Promise(msgspec.Struct):
 
     privacy: str
     scaling: Any = None
+    model: Any = msgspec.field(default_factory=dict)
 
 
 def _check_model(run: Statement, text: bytes) -> None:
-    """Refuse a statement without the guarantee that its model was given, or a word on public records."""
+    """Refuse a statement of another model, without its guarantee, or a word on public records."""
+    from tacit.learning.architecture import Architecture
+
     model = msgspec.json.decode(text, type=_Promise)
-    said = model.privacy
+    said, name = model.privacy, printable(str(msgspec.convert(model.model, Architecture)))
+    if run.model is not None and not run.model.startswith(f"{name}, "):
+        raise VerificationError(
+            f"model.json beside it is {name!r:.80}, and by the statement {run.model!r:.80} was trained."
+        )
     if run.data is not None and run.data.sample is not (model.scaling is not None):
         raise VerificationError(
             "model.json beside it and the statement contradict each other on whether features were scaled by "

@@ -217,7 +217,7 @@ def check_prices(asked: dict[str, Any]) -> None:
     stated, others = _asked(asked), asked["accountants"]
     check_same("bits_per_client", asked["bits_per_client"], stated.bits)
     found = stated.by_others(asked["delta"])
-    if set(others) != set(found):
+    if not isinstance(others, dict) or set(others) != set(found):
         raise ParameterError(f"accountants must be {', '.join(found) or 'none'}.")
     for name, value in found.items():
         check_same(f"the price by {name}", others[name], value)

@@ -172,7 +172,7 @@ class TrainingFlags:
             dim=dim,  # type: ignore[arg-type]  # given where there is no model
             trust=self.trust,  # type: ignore[arg-type]  # one of the names, which it checks
             budget=None if self.epsilon is None else PrivacyBudget(self.epsilon, delta),
-            diameter=self.diameter or (10.0 if task is None else task.diameter),
+            diameter=self._diameter(task),
             lipschitz=self.lipschitz,
             smoothness=math.inf if self.non_smooth else self.smoothness,
             moment=None if self.moment is None else MomentBound.parse(self.moment),
@@ -188,6 +188,12 @@ class TrainingFlags:
             l2=self.l2,
             task=task,
         )
+
+    def _diameter(self, task: Task | None) -> float:
+        """Return the distance that was given, else that of the model; 0 is no distance, and is refused."""
+        if self.diameter is not None:
+            return self.diameter
+        return 10.0 if task is None else task.diameter
 
     def _task(self) -> Task | None:
         """Return the model that was named, of features within bounds; None where none was."""

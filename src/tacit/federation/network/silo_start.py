@@ -17,6 +17,7 @@ from tacit.federation.query import AnyStatistic, Units
 from tacit.federation.silo import Silo
 from tacit.ledger import Ledger
 from tacit.privacy import Neighbours, PrivacyBudget, Unit
+from tacit.privacy.budget import stated_epsilon
 
 __all__ = ["open_own_ledger", "start_service"]
 
@@ -116,7 +117,7 @@ def open_own_ledger(
     try:
         if ledger.neighbours != neighbours:
             raise LedgerError(f"{path} is about {ledger.neighbours}, the job about {neighbours}.")
-        if given and ledger.limit != limit:
+        if given and _stated(ledger.limit) != _stated(limit):
             raise ParameterError(
                 f"epsilon and delta must be the limit that {path} was made with, {ledger.limit.epsilon!r} "
                 f"and {ledger.limit.delta!r}, which can never be changed; got {limit.epsilon!r} and "
@@ -126,3 +127,8 @@ def open_own_ledger(
         ledger.close()
         raise
     return ledger
+
+
+def _stated(limit: PrivacyBudget) -> tuple[float, float]:
+    """Return a limit as a ledger has it, that of one from before limits were rounded up too."""
+    return stated_epsilon(limit.epsilon), limit.delta

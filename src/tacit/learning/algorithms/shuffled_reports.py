@@ -63,10 +63,14 @@ def report_mean(
         samples: Messages of every plane, for the same; they share v.
         **fields: Further fields of the estimator: trust, neighbours, on_violation.
 
+    Raises:
+        ParameterError: No name of a randomizer.
+
     Example:
         >>> round(report_mean("hadamard", 0.5, dim=4).local_epsilon, 6)
         1.762747
     """
+    check_choice("randomizer", randomizer, get_args(ReportRandomizer))
     v = 1 / multiplier
     level = min(max(2 * math.asinh(v / 2), LOWEST_LEVEL), HIGHEST_LEVEL)
     fields |= {"dim": dim}
