@@ -8,6 +8,7 @@ from enum import StrEnum
 import msgspec
 
 from tacit.errors import LARGEST_COUNT, ParameterError, check_count, check_non_negative, check_probability
+from tacit.privacy.arrivals import HONEST
 from tacit.privacy.events.base import Event, check_whole_unit, neighbours_of
 from tacit.privacy.events.discrete import DiscreteGaussian
 from tacit.privacy.events.leaves import Gaussian, Gdp
@@ -351,13 +352,26 @@ def assumptions_of(event: Event) -> tuple[str, ...]:
     """
     # Equal parts say the same: a plan may hold thousands.
     parts = parts_of(event)
-    if isinstance(event, SelfDrawn):  # it says itself who may know whose units are sampled
-        parts = tuple(part.part if isinstance(part, Sampled) else part for part in parts)
+    if isinstance(event, SelfDrawn):  # it says itself that the shuffler may know whose units are sampled
+        parts = tuple(part.part if _is_shuffled_sample(part) else part for part in parts)
     found = [assumptions_of(part) for part in dict.fromkeys(parts)]
     clauses = [clause for part in found for clause in part]
     if isinstance(event, SelfDrawn):  # what one part says of its size, others do not bear out
-        clauses = [clause for clause in clauses if all(clause in part for part in found)]
+        sized = [part for part in found if any(map(_is_size, part))]
+        clauses = [
+            clause for clause in clauses if not _is_size(clause) or all(clause in part for part in sized)
+        ]
     return tuple(dict.fromkeys((*clauses, *event.assumptions)))
+
+
+def _is_shuffled_sample(part: Event) -> bool:
+    """Return whether all that a sample counts on besides its secrecy is said of the sampled batch."""
+    return type(part) is Sampled and HONEST in assumptions_of(part.part)
+
+
+def _is_size(clause: str) -> bool:
+    """Return whether a clause is about how many messages or noise bits a shuffled batch has."""
+    return clause.startswith(("every batch holds ", "honest parties add "))
 
 
 def chances_of(event: Event) -> tuple[str, ...]:
