@@ -147,16 +147,15 @@ def test_what_a_price_rests_on_is_said_once() -> None:
 
 def test_a_part_that_rests_on_nothing_cuts_no_clause_of_those_that_join() -> None:
     """A part of next to no weight would make an honest shuffler needless, or a sample no secret."""
-    few = {"clients": 60, "rate": 0.2}
     batch, nothing = Shuffled(1.0, 6), PureDP(1e-9)
     drawn = Drawn(batch, 0.1, clients=60, drawn=6)
     for part in (Sampled(batch, 0.1), drawn):
-        found = assumptions_of(SelfDrawn((part, nothing), (0.9, 1e-9), **few))
+        found = assumptions_of(SelfDrawn((part, nothing), (0.9, 1e-9), clients=60, rate=0.2))
         assert set(assumptions_of(batch)) < set(found)
         assert (drawn.assumptions[0] in found) is (part is drawn)
-    central = SelfDrawn((Sampled(Gaussian(2.0), 0.1),), (0.9,), **few)
+    central = SelfDrawn((Sampled(Gaussian(2.0), 0.1),), (0.9,), clients=60, rate=0.2)
     assert "nobody learns which records are sampled" in assumptions_of(central)
-    two = SelfDrawn((batch, Shuffled(1.0, 7)), (0.5, 0.4), **few)
+    two = SelfDrawn((batch, Shuffled(1.0, 7)), (0.5, 0.4), clients=60, rate=0.2)
     assert not any("every batch holds" in clause for clause in assumptions_of(two))
 
 

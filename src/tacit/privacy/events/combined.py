@@ -353,7 +353,7 @@ def assumptions_of(event: Event) -> tuple[str, ...]:
     # Equal parts say the same: a plan may hold thousands.
     parts = parts_of(event)
     if isinstance(event, SelfDrawn):  # it says itself that the shuffler may know whose units are sampled
-        parts = tuple(part.part if _is_shuffled_sample(part) else part for part in parts)
+        parts = tuple(map(_without_shuffled_sample, parts))
     found = [assumptions_of(part) for part in dict.fromkeys(parts)]
     clauses = [clause for part in found for clause in part]
     if isinstance(event, SelfDrawn):  # what one part says of its size, others do not bear out
@@ -364,9 +364,12 @@ def assumptions_of(event: Event) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*clauses, *event.assumptions)))
 
 
-def _is_shuffled_sample(part: Event) -> bool:
-    """Return whether all that a sample counts on besides its secrecy is said of the sampled batch."""
-    return type(part) is Sampled and HONEST in assumptions_of(part.part)
+def _without_shuffled_sample(part: Event) -> Event:
+    """Return the batch of a sample that is shuffled, else the part."""
+    # What is `Drawn` has a clause of its own, of how many parties there are.
+    if isinstance(part, Sampled) and not isinstance(part, Drawn) and HONEST in assumptions_of(part.part):
+        return part.part
+    return part
 
 
 def _is_size(clause: str) -> bool:
