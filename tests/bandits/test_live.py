@@ -118,7 +118,8 @@ def test_sums_that_a_killed_process_left_behind_are_removed(
     bandit = LiveBandit.start(_plan(), tmp_path / "run.json")
     batch = bandit.next_batch()
     with monkeypatch.context() as killed:
-        killed.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        for way in ("replace", "unlink"):  # nothing is tidied up after a kill
+            killed.setattr(Path, way, lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             bandit.observe(1, *_answers(batch, CENTRAL, np.random.default_rng(0)))
     assert b"sums" in (tmp_path / "run.json.new").read_bytes()
