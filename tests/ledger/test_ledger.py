@@ -168,6 +168,14 @@ def test_no_sequence_of_prices_overspends(
             reserve(ledger, "the rest", left.epsilon)
 
 
+def test_a_limit_is_rounded_up_as_stated_prices_are(path: Path) -> None:
+    with create(path, PrivacyBudget(1 / 3)) as ledger:
+        assert ledger.limit.epsilon == 0.333334
+        reserve(ledger, "made for 1/3", 0.333334)
+        with pytest.raises(BudgetError):
+            reserve(ledger, "one more", 1e-6)
+
+
 def test_a_refusal_names_what_is_asked_left_and_reserved_and_spends_nothing(path: Path) -> None:
     with create(path) as ledger:
         reserve(ledger, "run-1", 1.5, 4e-6)
