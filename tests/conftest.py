@@ -1,7 +1,12 @@
-"""One hypothesis profile and one width of output for all: the same examples and lines on every run."""
+"""One hypothesis profile, one width of output and one source of keys for all: every run sees the same."""
 
+import hashlib
+import os
 import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -14,6 +19,38 @@ settings.load_profile("tacit")
 # What is started in the background of a shell ignores Ctrl-C, and hands that on.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@contextmanager
+def _keys_of(name: str) -> Iterator[None]:
+    """Let the random bytes of the system, which key secure generators, follow from a name."""
+    before, number, parent = os.urandom, count(), os.getpid()
+
+    def urandom(size: int) -> bytes:
+        said = f"{name} {next(number)} {os.getpid() - parent}"  # forked children have bytes of their own
+        return hashlib.shake_256(said.encode()).digest(size)
+
+    os.urandom = urandom
+    try:
+        yield
+    finally:
+        os.urandom = before
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """A test that draws secretly draws the same whenever it runs."""
+    with _keys_of(item.nodeid):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+) -> Iterator[None]:
+    """What several tests share does not depend on which of them comes first."""
+    with _keys_of(f"{request.node.nodeid} {fixturedef.argname}"):
+        return (yield)
 
 
 @pytest.fixture(autouse=True)
