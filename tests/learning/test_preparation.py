@@ -37,6 +37,7 @@ from tacit.learning import (
     Squared,
     WhitenedNoisyGD,
     preparation,
+    rough_noise,
 )
 from tacit.learning.algorithms import Kinds, Problem
 from tacit.learning.preparation import choose_rounds, prepare
@@ -202,7 +203,7 @@ def test_choosing_rounds_prices_sampled_batches_once(batch: Fixed, monkeypatch: 
         counts.append(isinstance(event_at(1.0), Repeat))
         return calibrate(event_at, budget)
 
-    for module in (preparation, least_noise):  # rough noise, and that of the plan
+    for module in (rough_noise, least_noise):  # rough noise, and that of the plan
         monkeypatch.setattr(module, "calibrate", counting)
     prepare(settings_with(NoisyMinibatchSGD(batch=batch)), SIZES)
     assert sum(counts) == 1  # all others are single Gaussian releases

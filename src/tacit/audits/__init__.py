@@ -13,14 +13,9 @@ from tacit.audits.bounds import (
     tails,
 )
 from tacit.audits.frequencies import coalition_target, oracle_target
-from tacit.audits.mechanisms import (
-    MECHANISMS,
-    audit_mean,
-    audit_randomizer,
-    mean_target,
-    mechanism_target,
-    randomizer_target,
-)
+from tacit.audits.means import audit_mean, mean_target
+from tacit.audits.mechanisms import MECHANISMS, mechanism_target
+from tacit.audits.randomizers import audit_randomizer, randomizer_target
 from tacit.audits.sums import sum_target
 from tacit.audits.training import audit_training, canary_settings, training_target
 

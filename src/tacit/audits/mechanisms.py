@@ -1,8 +1,4 @@
-"""Attacks on what parties and servers release: any mean estimator, any local randomizer, named mechanisms.
-
-The score of an attack is what the observer sees, projected on the direction in which two worst-case
-neighbours differ, or the likelihood ratio where the laws are known (Neyman and Pearson: no test is better).
-"""
+"""Attacks on mechanisms by their names, calibrated for a budget, with all of their noise or a part of it."""
 
 from __future__ import annotations
 
@@ -10,27 +6,26 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Final
 
 import msgspec
 import numpy as np
 
-from tacit.audits.attack import Audit, Target, audit
+from tacit.audits.attack import Target
 from tacit.audits.bandits import reward_target
 from tacit.audits.frequencies import coalition_target, oracle_target
+from tacit.audits.means import mean_target
+from tacit.audits.randomizers import randomizer_target
 from tacit.audits.sums import sum_target
 from tacit.bandits import RewardPrivacy
 from tacit.errors import ParameterError, TacitError, check_choice, check_count, check_positive
 from tacit.frequencies import LevelledHadamard, make_oracle
 from tacit.means import ESTIMATORS
 from tacit.means.additive import AdditiveMean
-from tacit.means.base import MeanEstimator
-from tacit.means.message import Message, Round
 from tacit.means.modular import ModularSumMean
 from tacit.means.noise import DiscreteGaussianNoise
 from tacit.means.problem import MeanProblem
 from tacit.means.proposals import Proposal
-from tacit.means.shuffle import shuffle
 from tacit.mechanisms import (
     HIGHEST_LEVEL,
     sample_discrete_gaussian,
@@ -42,28 +37,15 @@ from tacit.numerics import Array
 from tacit.privacy import (
     DiscreteGaussian,
     DiscreteLaplace,
-    Event,
     Gaussian,
-    Guarantee,
     Laplace,
     PrivacyBudget,
     PureDP,
-    Relation,
     TrustModel,
     calibrate,
 )
 
-__all__ = [
-    "MECHANISMS",
-    "audit_mean",
-    "audit_randomizer",
-    "mean_target",
-    "mechanism_target",
-    "randomizer_target",
-]
-
-_FAR: Final = 1e6
-"""Rows are that many radii long, so that a clip that is missing is noticed."""
+__all__ = ["MECHANISMS", "mechanism_target"]
 
 _CLIENTS: Final = 500
 """Clients for each of the two actions of a batch of a bandit."""
@@ -71,198 +53,8 @@ _CLIENTS: Final = 500
 _STEPS: Final = 2**10
 """Distance of the two inputs of the discrete mechanisms, in grid steps."""
 
-Sample = Callable[[Any, int, np.random.Generator], Array]
-"""`sample(value, size, rng)`: that many independent reports of a party that holds `value`, size first."""
-
-Score = Callable[[Array], Array]
-"""Maps reports to one number each, shape (size,); higher speaks for the first input."""
-
-
-def audit_randomizer(
-    sample: Sample,
-    score: Score,
-    claim: Guarantee | tuple[Event, float],
-    *,
-    inputs: tuple[Any, Any],
-    runs: int,
-    confidence: float = 0.95,
-    rng: np.random.Generator,
-) -> Audit:
-    """Attack one party's randomizer.
-
-    Args:
-        sample: The randomizer, vectorised over independent reports.
-        score: Log-likelihood ratio of a report under the two inputs, or any increasing function of it; for
-            unknown laws, any statistic.
-        claim: A guarantee, or an event and its delta.
-        inputs: Two neighbouring values.
-        runs: Number of reports in all.
-        confidence: Of the lower bound, in (0, 1).
-        rng: Source of all randomness.
-
-    Returns:
-        The lower bound beside the claim; see `tacit.audits.audit` for errors.
-
-    Example:
-        >>> from tacit.privacy import PureDP
-        >>> flip = lambda bit, size, rng: bit ^ (rng.random(size) < 0.25)  # epsilon is ln 3 = 1.0986
-        >>> found = audit_randomizer(
-        ...     flip, lambda bits: 2.0 * bits - 1, (PureDP(1.0), 0.0), inputs=(1, 0), runs=100_000,
-        ...     rng=np.random.default_rng(0),
-        ... )
-        >>> found.refuted
-        True
-    """
-    event = claim.event if isinstance(claim, Guarantee) else claim[0]
-    target = randomizer_target(sample, score, event, inputs=inputs)
-    return audit(target.run, claim, runs=runs, confidence=confidence, rng=rng, attack=target.attack)
-
-
-def randomizer_target(sample: Sample, score: Score, event: Event, *, inputs: tuple[Any, Any]) -> Target:
-    """Return a local randomizer as something to attack; arguments as for `audit_randomizer`."""
-
-    def run(present: bool, size: int, rng: np.random.Generator) -> Array:  # noqa: FBT001 - as `Run` says
-        return score(sample(inputs[0] if present else inputs[1], size, rng))
-
-    return Target(run=run, event=event, attack="likelihood ratio")
-
-
-def audit_mean(
-    estimator: MeanEstimator,
-    delta: float,
-    *,
-    trust: TrustModel | None = None,
-    n: int = 2,
-    radius: float = 1.0,
-    score: Callable[[list[Message]], float] | None = None,
-    runs: int,
-    confidence: float = 0.95,
-    rng: np.random.Generator,
-) -> Audit:
-    """Attack one round of mean estimation, as the observer of a trust model sees it.
-
-    Two data sets of n rows differ in one row, opposite under replace-one, gone under add-remove, zero under
-    zero-out. The observer sees the messages of one party that holds all rows (local), the permuted messages
-    of n parties with one row each (shuffle), or the released mean (central).
-
-    Args:
-        estimator: Any mean estimator, with the noise that it really adds.
-        delta: In [0, 1).
-        trust: Whose view; None is the trust model of the estimator.
-        n: Number of rows.
-        radius: Of the round, > 0.
-        score: What the attack computes from the messages that the observer sees; None decodes them and
-            projects the mean on the direction in which the rows differ.
-        runs: Number of rounds in all. An `AdditiveMean` is run on a million coordinates at once, anything
-            else round by round, at some 50 microseconds each.
-        confidence: Of the lower bound, in (0, 1).
-        rng: Source of all randomness.
-
-    Returns:
-        The lower bound beside what `estimator.event` claims.
-
-    Raises:
-        ParameterError: A value is out of its range.
-
-    Example:
-        >>> from tacit.means import GaussianNoise
-        >>> mean = AdditiveMean(dim=4, noise=GaussianNoise(1.0))
-        >>> found = audit_mean(mean, 1e-5, runs=100_000, rng=np.random.default_rng(0))
-        >>> found.refuted, found.claimed_epsilon
-        (False, 4.377179)
-    """
-    target = mean_target(estimator, trust=trust, n=n, radius=radius, score=score)
-    return audit(
-        target.run, (target.event, delta), runs=runs, confidence=confidence, rng=rng, attack=target.attack
-    )
-
-
-def mean_target(
-    estimator: MeanEstimator,
-    *,
-    trust: TrustModel | None = None,
-    n: int = 2,
-    radius: float = 1.0,
-    score: Callable[[list[Message]], float] | None = None,
-) -> Target:
-    """Return one round of mean estimation as something to attack; arguments as for `audit_mean`."""
-    check_count("n", n, low=2)
-    check_positive("radius", radius)
-    view = estimator.trust if trust is None else TrustModel(trust)
-    present, absent = _neighbouring_rows(estimator, n, radius)
-    scores = _one_by_one(estimator, view, n, radius, score)
-    if isinstance(estimator, _AllAtOnce) and score is None:
-        scores = _all_at_once(estimator, Round(n=n, radius=radius))
-
-    def run(there: bool, size: int, rng: np.random.Generator) -> Array:  # noqa: FBT001 - as `Run` says
-        return scores(present if there else absent, size, rng)
-
-    attack = f"projection of what {view.value} trust shows" if score is None else "score of the messages"
-    return Target(run=run, event=estimator.event(n, view), attack=attack)
-
-
-def _neighbouring_rows(estimator: MeanEstimator, n: int, radius: float) -> tuple[Array, Array]:
-    """Return two data sets that differ in the first row, in the first coordinate."""
-    rows = np.zeros((n, estimator.dim))
-    # All other rows at the far end: randomizers of single rows then hide the first one the least.
-    rows[:, 0] = -_FAR * radius
-    present = rows.copy()
-    present[0, 0] = _FAR * radius
-    match estimator.neighbours.relation:
-        case Relation.REPLACE_ONE:
-            return present, rows
-        case Relation.ADD_REMOVE:
-            return present, rows[1:]
-        case _:
-            rows[0] = 0.0
-            return present, rows
-
-
-_Scores = Callable[[Array, int, np.random.Generator], Array]
-
-
-@runtime_checkable
-class _AllAtOnce(Protocol):
-    """An estimator that can run its first coordinate many times in one call."""
-
-    def first_coordinates(self, rows: Array, round: Round, *, size: int, rng: np.random.Generator) -> Array:
-        """Return `size` draws of it."""
-
-
-def _all_at_once(estimator: _AllAtOnce, this_round: Round) -> _Scores:
-    """Return how to run an estimator many times in one call."""
-    return lambda rows, size, rng: estimator.first_coordinates(rows, this_round, size=size, rng=rng)
-
-
-def _one_by_one(
-    estimator: MeanEstimator,
-    view: TrustModel,
-    n: int,
-    radius: float,
-    score: Callable[[list[Message]], float] | None,
-) -> _Scores:
-    """Return how to run an estimator round by round."""
-    shuffled = view is TrustModel.SHUFFLE
-    this_round = Round(n=n, radius=radius, parties=n if shuffled else 1)
-
-    def seen(rows: Array, rng: np.random.Generator) -> list[Message]:
-        if not shuffled:
-            return estimator.encode(rows, this_round, party=0, rng=rng)
-        batch = [
-            message
-            for party, row in enumerate(rows)
-            for message in estimator.encode(row[None], this_round, party=party, rng=rng)
-        ]
-        return shuffle(batch, rng=rng)
-
-    def one(rows: Array, rng: np.random.Generator) -> float:
-        messages = seen(rows, rng)
-        return float(estimator.decode(messages, this_round, rng=rng)[0]) if score is None else score(messages)
-
-    def scores(rows: Array, size: int, rng: np.random.Generator) -> Array:
-        return np.array([one(rows, rng) for _ in range(size)])
-
-    return scores
+_OBSERVERS: Final = (TrustModel.LOCAL, TrustModel.SHUFFLE, TrustModel.CENTRAL)
+"""In whose place an attack is tried, one after the other."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -410,9 +202,6 @@ def _estimator(tag: str, wanted: _Wanted) -> Target:
     raise ParameterError(
         f"mechanism {tag!r} offers nothing under {where} at dim = {wanted.dim}{reason or '.'}"
     )
-
-
-_OBSERVERS: Final = (TrustModel.LOCAL, TrustModel.SHUFFLE, TrustModel.CENTRAL)
 
 
 MECHANISMS: Final[dict[str, Callable[[_Wanted], Target]]] = {

@@ -25,7 +25,7 @@ from tacit.privacy.signed import ClaimSignature
 from tacit.privacy.statement import KINDS, About, DataFacts, OpenModel
 from tacit.reports import Metrics
 
-__all__ = ["FILES", "OUTPUTS", "STATEMENTS", "schema_of"]
+__all__ = ["FILES", "OUTPUTS", "schema_of"]
 
 _Number = float | None
 _Names = list[str]
@@ -163,7 +163,7 @@ FILES: Final[dict[str, Any]] = {
 }
 """Files that people write and runs leave; job, columns and plan are TOML."""
 
-STATEMENTS: Final = {
+_STATEMENTS: Final = {
     ("account " if kind.startswith("account") else "") + kind.removeprefix("account "): kind
     for kind in KINDS
     if kind not in ("guarantee", "train")
@@ -381,7 +381,7 @@ OUTPUTS: Final[dict[str, Any]] = {
         "SiloLog", log=str, lines=list[dict[str, Any]], head=dict[str, Any] | None, verified=bool | None,
     ),
     "schema": _output("Schemas", schemas=_Names),
-    **{command: _statement(kind) for command, kind in STATEMENTS.items()},
+    **{command: _statement(kind) for command, kind in _STATEMENTS.items()},
 }  # fmt: skip
 """What each command prints with `--json`; where an option changes it, with that option."""
 

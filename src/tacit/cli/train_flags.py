@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from tacit.cli.choices import Helpful, OneOf
+from tacit.cli.job_words import number_of, options_of, read_job, with_slash
 from tacit.cli.names import ALGORITHMS, DOMAINS, JOB, JOB_DEFAULTS
 from tacit.cli.output import JsonFlag
-from tacit.errors import DataError, ParameterError, shown
+from tacit.errors import ParameterError
 
 if TYPE_CHECKING:
     from tacit.jobs import JobConfig
 
-__all__ = ["TrainCommand", "TrainFlags", "with_slash"]
+__all__ = ["TrainCommand", "TrainFlags"]
 
 _UNSAID: Final = ("files", "data", "sensitive", "option", "dry_run", "json")
 """Flags that are no settings of a job, or several."""
@@ -344,19 +345,19 @@ class TrainFlags:
         """Return the job of the TOML file and the flags; flags win, and no data at all is the demo."""
         from tacit.jobs import DEMO, JobConfig
 
-        values = {} if self._config is None else _read(self._config)
+        values = {} if self._config is None else read_job(self._config)
         if words := self._words():
             values["data"] = words[0] if len(words) == 1 else words
         if "data" in values:
             values["data"] = with_slash(values["data"])
         flags = self._said()
         values |= {
-            k: _number(v) if k in ("delta", "rounds", "batch", "clip") else v for k, v in flags.items()
+            k: number_of(v) if k in ("delta", "rounds", "batch", "clip") else v for k, v in flags.items()
         }
         if self.sensitive is not None:
             values["sensitive"] = self.sensitive
         if self.option is not None:
-            values["options"] = {**values.get("options", {}), **_options(self.option)}
+            values["options"] = {**values.get("options", {}), **options_of(self.option)}
         if "data" not in values:
             if "sensitive" in values:
                 raise ParameterError(
@@ -409,66 +410,3 @@ class TrainFlags:
         if files and self.data:
             raise ParameterError("data must be named once, by arguments or by --data, got both.")
         return files or self.data or []
-
-
-def with_slash(said: Any) -> Any:
-    """Return data with a slash behind every folder, which tells it from the name of a data set."""
-    from tacit.data import names, prepared_names
-
-    if not isinstance(said, str):
-        return [with_slash(one) for one in said] if isinstance(said, list) else said
-    known = said in names() or said in prepared_names()
-    folder = not known and not said.endswith("/") and Path(said).is_dir()
-    return f"{said}/" if folder else said
-
-
-def _read(config: Path) -> dict[str, Any]:
-    """Return the settings of a TOML file."""
-    from tacit.data.kinds import utf8_text
-
-    try:
-        found = tomllib.loads(utf8_text(config.read_bytes(), str(config)))
-    except OSError as error:
-        raise DataError(f"the job {config} cannot be read: {error.strerror}.") from error
-    except tomllib.TOMLDecodeError as error:
-        raise DataError(f"the job {config} is not TOML: {error}.") from error
-    if isinstance(found.get("columns"), dict) or isinstance(found.get("label"), dict):
-        raise DataError(
-            f"{config} is a column description and no job: name the tables, and this file after --columns."
-        )
-    return found
-
-
-def _options(given: list[str]) -> dict[str, Any]:
-    """Return options that were written as KEY=VALUE."""
-    pairs = [text.partition("=") for text in given]
-    for text, (name, equals, value) in zip(given, pairs, strict=True):
-        if not (name and equals and value):
-            raise ParameterError(f"option must be KEY=VALUE, got {text!r}.")
-    names = [name.replace("-", "_") for name, _, _ in pairs]
-    if twice := {name for name in names if names.count(name) > 1}:
-        raise ParameterError(f"option must name each option once, got {min(twice)} several times.")
-    return {name: _value(name, text) for name, (_, _, text) in zip(names, pairs, strict=True)}
-
-
-def _value(name: str, text: str) -> Any:
-    """Return the value of an option: a number or a word, or what TOML marks as anything else."""
-    if text[0] not in "{[\"'" and text not in ("true", "false"):
-        return _number(text)
-    try:
-        found = tomllib.loads(f"value = {text}")
-    except (tomllib.TOMLDecodeError, RecursionError):
-        found = {}
-    if len(found) != 1:  # more than one: the text goes on with settings of its own
-        raise ParameterError(f"{name} must be a number, a word, or a value of TOML, got {shown(text)}.")
-    return found["value"]
-
-
-def _number(text: str) -> str | int | float:
-    """Return a flag that may be a word or a number as what it is."""
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text

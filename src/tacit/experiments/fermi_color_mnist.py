@@ -36,10 +36,10 @@ from tacit.fairness import (
 from tacit.numerics import Array, IntArray
 from tacit.randomness import simulated
 
-__all__ = ["NETWORKS", "Task", "compute", "run", "statements"]
+__all__ = ["Task", "compute", "run", "statements"]
 
 _NAME = "fermi-color-mnist"
-NETWORKS = importlib.util.find_spec("torch") is not None
+_NETWORKS = importlib.util.find_spec("torch") is not None
 _SOFTMAX = "softmax regression"
 _KINDS = {"MLP": "mlp", "LeNet-5": "lenet-5"}
 _STEPS = {_SOFTMAX: 0.05, "MLP": 0.1, "LeNet-5": 0.1}
@@ -77,7 +77,7 @@ class Task:
 
 def run(quick: bool, progress: Callable[[int, int], Any]) -> Report:
     """Train models; `quick` takes two weights, an MLP beside softmax regression, and few epochs."""
-    networks = _KINDS if NETWORKS else {}
+    networks = _KINDS if _NETWORKS else {}
     if quick:
         models = [_SOFTMAX, *list(networks)[:1]]
         return compute([Task(_COLOURED, m, w, m, w, 512, 3) for m in models for w in (0.0, 7.5)], progress)
@@ -106,7 +106,7 @@ def compute(asked: Sequence[Task], progress: Callable[[int, int], Any], records:
     groups = Groups.of(data.sensitive_train.iloc[:records, 0])
     places = [Place(task.panel, task.line, task.at, partial(_worth, task, images, groups)) for task in asked]
     rows = measured(_NAME, places, progress)
-    missing = "" if NETWORKS else " PyTorch is not installed: no network was trained."
+    missing = "" if _NETWORKS else " PyTorch is not installed: no network was trained."
     return Report(
         rows=rows,
         x="weight",

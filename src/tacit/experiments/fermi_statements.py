@@ -7,17 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tacit.experiments.report import number, yes
 
-__all__ = ["TOLERANCES", "at_violation", "cheapest", "dominance", "lines_of", "near"]
+__all__ = ["at_violation", "cheapest", "dominance", "lines_of", "near"]
 
 Row = Mapping[str, object]
 
-TOLERANCES = {"error": 0.005, "violation": 0.01, "equalized odds": 0.01, "soft ERMI": 0.001, "soft": 0.01}
+_TOLERANCES = {"error": 0.005, "violation": 0.01, "equalized odds": 0.01, "soft ERMI": 0.001, "soft": 0.01}
 """How far from the reference a quantity may be."""
 _FREE = 0.002
 """A difference of test errors that half a standard error covers on the test half of Adult."""
 
 
-def near(rows: Sequence[Row], tolerances: Mapping[str, float] = TOLERANCES) -> str:
+def near(rows: Sequence[Row], tolerances: Mapping[str, float] = _TOLERANCES) -> str:
     """Say how many numbers are as near to the reference as they should be, and which are not."""
     compared, far = 0, []
     for row in rows:

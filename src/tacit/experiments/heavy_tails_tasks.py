@@ -19,7 +19,6 @@ from tacit.randomness import simulated
 
 __all__ = [
     "DIM",
-    "TAIL",
     "Absolutes",
     "Lasso",
     "LeastSquares",
@@ -33,7 +32,7 @@ Methods = tuple[tuple[str, bool], ...]
 """Names of algorithms, and whether all records are in every round."""
 
 DIM = 10
-TAIL, ORDER = 2.3, 2.2
+_TAIL, ORDER = 2.3, 2.2
 """Of Pareto features: the tail index, above which no moment is finite, and the order that is stated."""
 
 
@@ -192,12 +191,12 @@ class ParetoMean(Task):
     @property
     def moment(self) -> MomentBound:
         """Of the order 2.2."""
-        unit = math.sqrt(DIM) * TAIL / (TAIL - 1)
+        unit = math.sqrt(DIM) * _TAIL / (_TAIL - 1)
         return MomentBound(ORDER, self.radius + _pareto_length() / unit)
 
     def draw(self, n: int, rng: np.random.Generator) -> Records:
         """Draw records."""
-        X = (rng.pareto(TAIL, (n, DIM)) + 1) / (math.sqrt(DIM) * TAIL / (TAIL - 1))
+        X = (rng.pareto(_TAIL, (n, DIM)) + 1) / (math.sqrt(DIM) * _TAIL / (_TAIL - 1))
         return Records.of(X, np.zeros(n))
 
     def excess(self, w: Array) -> float:
@@ -222,12 +221,12 @@ class ParetoLogistic(Task):
     @property
     def moment(self) -> MomentBound:
         """Of the order 2.2."""
-        return MomentBound(ORDER, _pareto_length() / math.sqrt(TAIL / (TAIL - 2)))
+        return MomentBound(ORDER, _pareto_length() / math.sqrt(_TAIL / (_TAIL - 2)))
 
     def draw(self, n: int, rng: np.random.Generator) -> Records:
         """Draw records."""
         signs = np.where(rng.random((n, DIM)) < 0.5, -1.0, 1.0)
-        X = signs * (rng.pareto(TAIL, (n, DIM)) + 1) / math.sqrt(TAIL / (TAIL - 2))
+        X = signs * (rng.pareto(_TAIL, (n, DIM)) + 1) / math.sqrt(_TAIL / (_TAIL - 2))
         return Records.of(X, (rng.random(n) < 1 / (1 + np.exp(-X @ _solution()))).astype(np.float64))
 
     @cached_property
@@ -295,4 +294,4 @@ def _solution() -> Array:
 
 def _pareto_length() -> float:
     """Return a bound on (E |u|^k)^(1/k) of d unscaled features: E u^k is a / (a - k)."""
-    return math.sqrt(DIM) * math.pow(TAIL / (TAIL - ORDER), 1 / ORDER)
+    return math.sqrt(DIM) * math.pow(_TAIL / (_TAIL - ORDER), 1 / ORDER)

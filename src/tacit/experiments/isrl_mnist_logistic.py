@@ -31,7 +31,7 @@ from tacit.learning import (
 from tacit.numerics import Array
 from tacit.privacy import Relation
 
-__all__ = ["compute", "methods", "mnist_pairs", "pairs_task", "run"]
+__all__ = ["compute", "methods", "pairs_task", "run"]
 
 ROUNDS = 35
 EPSILONS = (0.75, 1.5, 3.0, 6.0, 12.0, 18.0)
@@ -44,7 +44,7 @@ def run(
     quick: bool, progress: Callable[[int, int], Any], *, relation: Relation = Relation.REPLACE_ONE
 ) -> Report:
     """Compute the figure; `quick` takes 3 budgets, one participation and 2 trials instead of 6, 2 and 3."""
-    task, notes = mnist_pairs()
+    task, notes = _mnist_pairs()
     task = replace(task, relation=relation)
     epsilons = (0.75, 3.0, 18.0) if quick else EPSILONS
     participations = (25,) if quick else (25, 12)
@@ -128,7 +128,7 @@ def methods(n: int, *, coarse: bool) -> Sequence[TunedMethod]:
     )
 
 
-def mnist_pairs() -> tuple[SiloTask, tuple[str, ...]]:
+def _mnist_pairs() -> tuple[SiloTask, tuple[str, ...]]:
     """Load the digits and deal them to the 25 pairs; return what must be said of them as well."""
     digits = load("mnist-odd-even")
     assert digits.train is not None  # noqa: S101 - narrows the type: MNIST has halves

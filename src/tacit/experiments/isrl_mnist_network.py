@@ -20,7 +20,7 @@ from tacit.experiments.isrl_nonconvex import Grid, NetworkTask, Setup, compute
 from tacit.experiments.report import Report
 from tacit.randomness import simulated
 
-__all__ = ["digit_pairs", "run"]
+__all__ = ["run"]
 
 EPSILONS = (0.75, 1.5, 6.0, 18.0)
 PANELS = ((25, 25), (12, 25), (25, 50), (12, 50))
@@ -35,7 +35,7 @@ def run(quick: bool, progress: Callable[[int, int], Any]) -> Report:
     facts: dict[str, Any] = {"clips": (1.0,), "local_clips": (1.0,), "splits": (0.9,)}
     if quick:
         grid = Grid(steps=(2.0, 8.0), local=(), periods=(2,), guesses=(0.1,), further=0, **facts)
-        return compute([(digit_pairs(25, 25), grid, (1.5, 18.0), 1, 2)], progress=progress)
+        return compute([(_digit_pairs(25, 25), grid, (1.5, 18.0), 1, 2)], progress=progress)
 
     def setup(drawn: int, rounds: int) -> Setup:
         short, walks = rounds == 25, (drawn, rounds) == (12, 25)
@@ -47,12 +47,12 @@ def run(quick: bool, progress: Callable[[int, int], Any]) -> Report:
             further=1,
             **facts,
         )
-        return digit_pairs(drawn, rounds), grid, EPSILONS[1:] if walks else EPSILONS, 1, 3
+        return _digit_pairs(drawn, rounds), grid, EPSILONS[1:] if walks else EPSILONS, 1, 3
 
     return compute([setup(drawn, rounds) for drawn, rounds in PANELS], progress=progress)
 
 
-def digit_pairs(drawn: int, rounds: int) -> NetworkTask:
+def _digit_pairs(drawn: int, rounds: int) -> NetworkTask:
     """Return odd against even digits: each silo has 774 images of both of its digits, each image five silos.
 
     Args:

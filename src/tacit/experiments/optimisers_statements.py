@@ -10,11 +10,11 @@ import numpy as np
 
 from tacit.experiments.report import number
 
-__all__ = ["ORDERINGS", "conditioning_statements", "statements"]
+__all__ = ["conditioning_statements", "statements"]
 
 Row = Mapping[str, object]
 
-ORDERINGS = (
+_ORDERINGS = (
     ("accelerated", "minibatch", None, None),
     ("lan", "p-sgd", None, None),
     ("prox-svrg", "prox-sgd", "strongly convex", None),
@@ -33,7 +33,7 @@ def statements(rows: Sequence[Row]) -> Iterator[str]:
     Args:
         rows: With the keys task, trust, method, passes, epsilon, excess, standard error and bound.
     """
-    for first, second, task, trust in ORDERINGS:
+    for first, second, task, trust in _ORDERINGS:
         for place, (low, high) in _pairs(rows, first, second):
             if task in (None, place[0]) and trust in (None, place[1]):
                 yield f"{first} below {second}, {_place(place)}: {_verdict(low, high)}."

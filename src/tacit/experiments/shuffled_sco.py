@@ -29,7 +29,7 @@ from tacit.numerics import Array, L2Ball, moreau_absolute
 from tacit.privacy import Gaussian, PrivacyBudget, Repeat, TrustModel, calibrate, guarantee
 from tacit.randomness import simulated
 
-__all__ = ["ACSA", "Descent", "Planned", "SmoothedACSA", "methods", "run", "slope_rows"]
+__all__ = ["Descent", "Planned", "methods", "run", "slope_rows"]
 
 _RADIUS, _DIAMETER, _LIPSCHITZ = 1.0, 2.0, 1.0
 _BUDGET = PrivacyBudget(1.0, 1e-5)

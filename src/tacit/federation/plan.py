@@ -27,9 +27,9 @@ from tacit.federation.steps import AnyStep, Group, Kinds, TurnWalk, changed, com
 from tacit.numerics import IntArray, settle
 from tacit.privacy import Event, Neighbours, NonPrivate, Parallel, TrustModel
 
-__all__ = ["PLAN_VERSION", "Plan"]
+__all__ = ["Plan"]
 
-PLAN_VERSION = 4
+_PLAN_VERSION = 4
 
 _LONGEST_ENCODING = 64
 _LONGEST_REASON = 300  # a parser quotes names of any length
@@ -66,7 +66,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     colluding: int = 0
     roster: str = ""
     recover: bool = False
-    version: int = PLAN_VERSION
+    version: int = _PLAN_VERSION
 
     def __post_init__(self) -> None:
         settle(self)
@@ -395,7 +395,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class _Versioned(msgspec.Struct):
     """What every version of a plan has."""
 
-    version: int = PLAN_VERSION
+    version: int = _PLAN_VERSION
 
 
 def _check_text(text: Any) -> None:
@@ -418,8 +418,8 @@ def _without_none(value: Any) -> Any:
 
 def _check_version(version: int) -> None:
     """Refuse plans of other versions."""
-    if version != PLAN_VERSION:
-        raise ParameterError(f"the plan has version {shown(version)}; this tacit reads {PLAN_VERSION}.")
+    if version != _PLAN_VERSION:
+        raise ParameterError(f"the plan has version {shown(version)}; this tacit reads {_PLAN_VERSION}.")
 
 
 # msgspec reads what a struct holds when it decodes the first one, and threads that do so at once crash. So it

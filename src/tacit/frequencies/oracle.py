@@ -29,12 +29,12 @@ from tacit.privacy import (
     meets,
 )
 
-__all__ = ["MOST_ENTRIES", "MOST_VALUES", "FrequencyOracle", "check_replaced", "least_private"]
+__all__ = ["MOST_VALUES", "FrequencyOracle", "check_replaced", "least_private"]
 
 MOST_VALUES = 2**24 - 1
 """The largest domain whose counts are kept in memory: one more than it has is still transformed at once."""
 
-MOST_ENTRIES = 10**7
+_MOST_ENTRIES = 10**7
 """The largest channel matrix that is written out."""
 
 _RECORDS = Neighbours()
@@ -373,9 +373,9 @@ class FrequencyOracle(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return counts.values
 
     def _check_matrix(self, messages: int) -> None:
-        if self.k * messages > MOST_ENTRIES:
+        if self.k * messages > _MOST_ENTRIES:
             raise ParameterError(
-                f"a channel matrix has at most {MOST_ENTRIES} entries, got {self.k} values of "
+                f"a channel matrix has at most {_MOST_ENTRIES} entries, got {self.k} values of "
                 f"{messages} messages."
             )
 

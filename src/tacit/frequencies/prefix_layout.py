@@ -14,9 +14,9 @@ from tacit.frequencies.oracle import least_private
 from tacit.mechanisms import HIGHEST_LEVEL
 from tacit.privacy import Neighbours, PrivacyBudget, TrustModel
 
-__all__ = ["MOST_CANDIDATES", "SET_DRAWS", "Layout", "best_layout"]
+__all__ = ["SET_DRAWS", "Layout", "best_layout"]
 
-MOST_CANDIDATES: Final = 2**20
+_MOST_CANDIDATES: Final = 2**20
 """The most candidates of one level, which the server keeps in memory."""
 SET_DRAWS: Final = 2**24
 """The most answers that clients draw together in one level, where they answer for every candidate."""
@@ -104,7 +104,7 @@ def _layouts(bits: int, n: int, trust: TrustModel) -> Iterator[Layout]:
             width = keep.bit_length() - 1
             step = max(-(-(bits - width) // levels), 1)
             first = bits - (levels - 1) * step
-            if first < max(width, 1) or 2 ** max(first, width + step if levels > 1 else 0) > MOST_CANDIDATES:
+            if first < max(width, 1) or 2 ** max(first, width + step if levels > 1 else 0) > _MOST_CANDIDATES:
                 continue
             prefixes = tuple(first + level * step for level in range(levels))
             for dealt in (False, True):

@@ -13,9 +13,10 @@ from tacit.errors import ParameterError, TacitError, check_choice, check_non_neg
 from tacit.federation import CorrelatedStep, Disjoint, Plan
 from tacit.learning.algorithms import Algorithm, Bounded, Convexity, Method, algorithm_name
 from tacit.learning.defaults import noises_of
-from tacit.learning.preparation import Prepared, penalised, prepare
+from tacit.learning.preparation import Prepared, prepare
 from tacit.learning.quorum import honest_silos
 from tacit.learning.settings import Settings
+from tacit.learning.settings_checks import penalised
 from tacit.learning.tuning import accelerated_batch, plain_batch
 from tacit.privacy import Gaussian, TrustModel, calibrate
 

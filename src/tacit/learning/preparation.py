@@ -7,15 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
-from scipy import optimize, special
 
 from tacit.errors import ParameterError
 from tacit.federation import (
-    Batch,
     Disjoint,
-    DrawnStep,
     Fixed,
-    Full,
     Plan,
     Poisson,
     least_multiplier,
@@ -23,22 +19,21 @@ from tacit.federation import (
     with_widths,
 )
 from tacit.learning.algorithms import (
-    ALGORITHMS,
     Algorithm,
     Method,
     Problem,
     Protection,
-    algorithm_name,
 )
 from tacit.learning.clipping import check_any_clip, check_clips
 from tacit.learning.objective import LinearShape
 from tacit.learning.quorum import asked_silos, least_arrivals
+from tacit.learning.rough_noise import rough_multiplier
 from tacit.learning.round_errors import errors_of, multiplier_of
 from tacit.learning.settings import NOISES, Settings
-from tacit.numerics import Composite, ElasticNet, L2Ball, Regularizer, Zero
-from tacit.privacy import Gaussian, Neighbours, Relation, TrustModel, Unit, calibrate
+from tacit.learning.settings_checks import check_settings
+from tacit.privacy import Neighbours, Relation, TrustModel
 
-__all__ = ["PlannedMean", "Prepared", "at_clip", "choose_rounds", "penalised", "prepare"]
+__all__ = ["PlannedMean", "Prepared", "at_clip", "choose_rounds", "prepare"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,10 +107,7 @@ def prepare(settings: Settings, sizes: Sequence[int]) -> Prepared:
         ParameterError: The settings do not fit the sizes, or each other.
         BudgetError: No noise meets the budget.
     """
-    _check_trust(settings)
-    _check_unit(settings)
-    _check_penalty(settings)
-    _check_public(settings)
+    check_settings(settings)
     if (auto := settings.auto_clip) is not None:
         settings = replace(settings, clip=auto.middle(settings.objective))
         rounds = settings.algorithm.rounds or 10  # any number tells
@@ -166,79 +158,6 @@ def _with_poisson(algorithm: Algorithm) -> Algorithm:
         if isinstance(batch, Fixed)
     }
     return msgspec.structs.replace(algorithm, **drawn)
-
-
-def _check_trust(settings: Settings) -> None:
-    """Refuse a trust model that the algorithm does not run under; without privacy, all of them run."""
-    allowed = settings.algorithm.trusts
-    if settings.trust is not None and settings.trust not in allowed:
-        why = settings.algorithm.why_no_sums if isinstance(settings.algorithm, Method) else ""
-        reason = f": {why}" if why and settings.trust is TrustModel.AGGREGATE else ""
-        raise ParameterError(
-            f"trust must be {' or '.join(one.value for one in allowed)} for the algorithm "
-            f"{algorithm_name(settings.algorithm)!r}, got {settings.trust.value}{reason}."
-        )
-
-
-def _check_unit(settings: Settings) -> None:
-    """Refuse to protect something else than the algorithm does, or whole parties by one that does not."""
-    protects = settings.algorithm.unit if isinstance(settings.algorithm, Method) else None
-    if protects is not None and settings.unit is not protects:
-        raise ParameterError(
-            f"unit must be {protects.value} for the algorithm {algorithm_name(settings.algorithm)!r}, which "
-            f"protects whole {protects.plural}, got {settings.unit.value}."
-        )
-    if protects is None and settings.unit is Unit.PARTY:
-        raise ParameterError(
-            f"unit must be record or person for the algorithm {algorithm_name(settings.algorithm)!r}, got "
-            "party."
-        )
-
-
-def _check_penalty(settings: Settings) -> None:
-    """Refuse a regulariser for an algorithm that would not find the minimum with it."""
-    algorithm = settings.algorithm
-    if not isinstance(algorithm, Method) or not penalised(settings.regularizer):
-        return
-    if reason := algorithm.why_no_regularizer(settings.objective):
-        others = [
-            name for name, kind in ALGORITHMS.items() if not kind().why_no_regularizer(settings.objective)
-        ]
-        given = "got " + _in_words(settings.regularizer)
-        if settings.moment is not None:
-            given += ", in which a moment has to hold"
-        raise ParameterError(
-            f"the algorithm {algorithm_name(algorithm)!r} takes no penalty and no domain, "
-            f"{given}: {reason}; these take one: {', '.join(others)}."
-        )
-
-
-def _in_words(regularizer: Regularizer) -> str:
-    """Return a penalty as it is given: what is 0 or absent says nothing."""
-    if not isinstance(regularizer, Composite):
-        return repr(regularizer)
-    penalties = {name: getattr(regularizer, name) for name in ("l1", "l2", "group_lasso")}
-    parts = [f"{name}={value!r}" for name, value in penalties.items() if value]
-    if isinstance(regularizer.domain, L2Ball):
-        parts.append(f"a ball of radius {regularizer.domain.radius:g}")
-    elif regularizer.domain is not None:
-        parts.append(repr(regularizer.domain))
-    return " and ".join(parts)
-
-
-def _check_public(settings: Settings) -> None:
-    """Refuse to train without public records by an algorithm that needs them."""
-    algorithm = settings.algorithm
-    if isinstance(algorithm, Method) and algorithm.needs_public and settings.public is None:
-        raise ParameterError(
-            f"the algorithm {algorithm_name(algorithm)!r} needs public records with labels: "
-            "public=(X, y), or for tables a public file that has the label column."
-        )
-
-
-def penalised(regularizer: Regularizer) -> bool:
-    """Return whether a regulariser adds anything to an objective."""
-    return regularizer not in (Zero(), ElasticNet(l1=0.0, l2=0.0))
 
 
 def choose_rounds(bounds: Mapping[int, float], *, slack: float = 0.05) -> int:
@@ -387,68 +306,20 @@ def _least_multiplier(settings: Settings, sizes: Sequence[int], rounds: int) -> 
 
 
 def _rough_multiplier(settings: Settings, sizes: Sequence[int], rounds: int) -> float:
-    """Return about the noise multiplier that sampled batches will need: enough to choose rounds by, and fast.
-
-    The central limit theorem of sampling without replacement says that T mu_1-Gaussian releases at rate q are
-    together about mu-Gaussian with mu^2 = 2 T q^2 (e^(mu_1^2) Phi(3 mu_1 / 2) + 3 Phi(-mu_1 / 2) - 2) (Dong,
-    Roth and Su 2022, J. R. Stat. Soc. B 84(1), §5); mu^2 of several kinds add up. For a replaced unit of
-    Poisson samples it is T times the chi-square of the two mixtures about N(0, 1), mu^2 = 4 T q^2
-    sinh(mu_1^2 / 4). The noise of the run is calibrated exactly.
-    """
+    """Return about the noise multiplier that sampled batches need: enough to choose rounds by, and fast."""
     if (auto := settings.auto_clip) is not None:
         rest = _rough_multiplier(replace(settings, auto_clip=None), sizes, rounds)
         return rest / math.sqrt(1 - auto.share)
+    shuffled = settings.trust is TrustModel.SHUFFLE  # whose prices are slow
     # In whole bits, noise of the multiplier 1 may be much more than that.
-    unit = 64.0 if settings.trust is TrustModel.SHUFFLE else 1.0
-    problem = _problem(settings, sizes, unit, rounds)
-    kinds = _plan(settings, problem, rounds, parties=len(sizes)).kinds
+    unit = 64.0 if shuffled else 1.0
+    kinds = _plan(settings, _problem(settings, sizes, unit, rounds), rounds, parties=len(sizes)).kinds
     private = all(measure.estimator.private for step, _ in kinds for measure in step.measures)
     sampled = any(
         isinstance(step.batch, Fixed | Poisson)
         or (isinstance(step.batch, Disjoint) and step.batch.sample is not None)
         for step, _ in kinds
     )
-    shuffled = settings.trust is TrustModel.SHUFFLE  # whose prices are slow
     if settings.budget is None or not (private and (sampled or shuffled)):
         return _least_multiplier(settings, sizes, rounds)
-    whole = calibrate(Gaussian, settings.budget)
-    rates = [
-        max(step.batch.size_for(n) / _drawn_from(step.batch, n) for n in sizes)
-        * (step.rate if isinstance(step, DrawnStep) else 1.0)
-        for step, _ in kinds
-    ]
-    # mu_1^2 at the multiplier 1: it is 1 where the shares of a step add up to 1.
-    levels = [
-        sum((unit / multiplier_of(step, measure)) ** 2 for measure in step.measures) for step, _ in kinds
-    ]
-
-    def excess(log_z: float) -> float:
-        again, once = 0.0, 0.0
-        for (step, count), rate, level in zip(kinds, rates, levels, strict=True):
-            mu = math.sqrt(level) * math.exp(-log_z)
-            if isinstance(step.batch, Disjoint) and step.batch.sample is None:
-                once = max(once, min(step.batch.repeats, count) * mu**2)
-                continue
-            spread = mu**2 / 2
-            if isinstance(step.batch, Poisson) and settings.relation is Relation.REPLACE_ONE:
-                spread = 2 * math.sinh(min(mu**2 / 4, 600))
-            elif not isinstance(step.batch, Full):
-                spread = math.exp(min(mu**2, 600)) * special.ndtr(1.5 * mu) + 3 * special.ndtr(-mu / 2) - 2
-            spread = 2 * rate**2 * max(spread, 1e-300)
-            if isinstance(step.batch, Disjoint):
-                once = max(once, min(step.batch.repeats, count) * spread)
-            else:
-                again += step.batches * count * spread
-        return math.log((again + once) * whole**2)
-
-    facts = zip(kinds, rates, levels, strict=True)
-    steps = sum(step.batches * count * rate**2 * level for (step, count), rate, level in facts)
-    low, high = min(0.05, whole / 10) * math.sqrt(max(levels)), 10 * whole * max(math.sqrt(steps), 1.0)
-    while excess(math.log(high)) > 0:
-        high *= 2
-    return math.exp(optimize.brentq(excess, math.log(low), math.log(high), xtol=1e-3))
-
-
-def _drawn_from(batch: Batch, n: int) -> int:
-    """Return of how many of n units a round draws its own."""
-    return batch.block_for(n) if isinstance(batch, Disjoint) and batch.sample is not None else n
+    return rough_multiplier(kinds, sizes, settings.budget, relation=settings.relation, unit=unit)

@@ -20,7 +20,6 @@ from tacit.means import MomentBound
 from tacit.numerics import Array, L2Ball
 
 __all__ = [
-    "DEFAULT_DOMAIN",
     "RawFeatures",
     "check_raw_loss",
     "known_smoothness",
@@ -29,7 +28,7 @@ __all__ = [
     "within_ball",
 ]
 
-DEFAULT_DOMAIN: Final = "ball:5"
+_DEFAULT_DOMAIN: Final = "ball:5"
 """Where parameters stay, so that a moment can be stated of all of them: a ball of diameter 10."""
 
 
@@ -146,7 +145,7 @@ def within_ball(chosen: Regularization) -> Regularization:
         ParameterError: Another domain than a ball.
     """
     if chosen.domain is None:
-        return replace(chosen, domain=DEFAULT_DOMAIN)
+        return replace(chosen, domain=_DEFAULT_DOMAIN)
     if not isinstance(read_domain(chosen.domain), L2Ball):
         raise ParameterError(
             "domain must be a ball, 'ball:RADIUS', with a moment, which has to hold everywhere in it, got "

@@ -20,7 +20,7 @@ from tacit.means import DiscreteGaussianNoise, GaussianNoise, MomentBound
 from tacit.numerics import Array, Regularizer, Zero, as_floats, settle
 from tacit.privacy import PrivacyBudget, Relation, TrustModel, Unit
 
-__all__ = ["ALONE", "NAMED", "NOISES", "SAMPLINGS", "Sampling", "Settings"]
+__all__ = ["ALONE", "NAMED", "NOISES", "Sampling", "Settings"]
 
 Sampling = Literal["given", "poisson", "cheapest"]
 NAMED = "it was named."
@@ -29,7 +29,7 @@ NAMED = "it was named."
 ALONE = "a sum alone protects nobody"
 """Why sums are never without noise: updates are recognised in them (Ngo et al. 2024)."""
 
-SAMPLINGS: tuple[Sampling, ...] = get_args(Sampling)
+_SAMPLINGS: tuple[Sampling, ...] = get_args(Sampling)
 
 NOISES: dict[str, Callable[[float], GaussianNoise | DiscreteGaussianNoise]] = {
     "gaussian": GaussianNoise,
@@ -107,7 +107,7 @@ class Settings:
     def __post_init__(self) -> None:
         settle(self)
         check_choice("noise", self.noise, NOISES)
-        check_choice("sampling", self.sampling, SAMPLINGS)
+        check_choice("sampling", self.sampling, _SAMPLINGS)
         check_positive("diameter", self.diameter)
         # With a moment, a method finds where to clip by itself, or says that it cannot.
         if self.clip is not None or self.moment is None:

@@ -29,7 +29,6 @@ from tacit.numerics import Array, IntArray, settle
 from tacit.privacy import PrivacyBudget, TrustModel
 
 __all__ = [
-    "MOST_PLANES",
     "Allocation",
     "BlockKind",
     "Decoder",
@@ -45,7 +44,7 @@ __all__ = [
 
 Made = TypeVar("Made", bound=Priced)
 
-MOST_PLANES = 30
+_MOST_PLANES = 30
 """float64 holds that many bits of a number in [0, 1] and the rest of it."""
 
 _MOST_SYMBOLS = 2**20
@@ -80,7 +79,7 @@ def plane_shares(planes: int, allocation: Allocation) -> Array:
     Reference:
         Girgis (2023), Algorithm 3.5.1, whose exponent of the last level is misprinted (docs/errata.md).
     """
-    check_count("planes", planes, high=MOST_PLANES)
+    check_count("planes", planes, high=_MOST_PLANES)
     check_choice("allocation", allocation, ("ldp", "rdp", "thesis"))
     exponents = np.append(np.arange(1, planes), planes - 1).astype(np.float64)
     if allocation == "rdp":
@@ -167,7 +166,7 @@ class Planes:
         check_count("samples", self.samples, high=self.dim)
         check_choice("blocks", self.blocks, ("balanced", "padded"))
         check_choice("decoder", self.decoder, ("centered", "horvitz"))
-        planes = check_count("the number of planes", len(self.local_epsilons), high=MOST_PLANES)
+        planes = check_count("the number of planes", len(self.local_epsilons), high=_MOST_PLANES)
         check_count(
             "the number of symbols of a row, samples x planes,", self.samples * planes, high=_MOST_SYMBOLS
         )

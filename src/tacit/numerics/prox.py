@@ -19,7 +19,6 @@ from tacit.numerics.clipping import check_box, row_norms
 from tacit.numerics.projections import project_box, project_l2_ball, project_simplex
 
 __all__ = [
-    "DOMAIN_TOLERANCE",
     "L1",
     "Box",
     "ElasticNet",
@@ -32,7 +31,7 @@ __all__ = [
     "Zero",
 ]
 
-DOMAIN_TOLERANCE = 1e-6
+_DOMAIN_TOLERANCE = 1e-6
 """Relative distance from a set at which its indicator reads 0, so that projected float32 points count."""
 
 
@@ -322,4 +321,4 @@ def _indicator(w: npt.ArrayLike, nearest: Array) -> float:
     """0 where the point is its own projection up to rounding, else infinity."""
     w = as_floats("w", w)
     scale = max(float(row_norms(nearest)), float(np.finfo(np.float64).tiny))
-    return 0.0 if float(row_norms(w - nearest)) <= DOMAIN_TOLERANCE * scale else math.inf
+    return 0.0 if float(row_norms(w - nearest)) <= _DOMAIN_TOLERANCE * scale else math.inf

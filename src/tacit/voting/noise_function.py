@@ -30,7 +30,6 @@ from tacit.voting.release import ballot_counts, noisy_majority
 from tacit.voting.setting import Setting
 
 __all__ = [
-    "EXACT_UP_TO",
     "FORMAT_VERSION",
     "Certificate",
     "NoiseFunction",
@@ -40,7 +39,7 @@ __all__ = [
 ]
 
 FORMAT_VERSION = 1
-EXACT_UP_TO = 21
+_EXACT_UP_TO = 21
 """Up to so many teachers every design is also checked without floating point."""
 
 
@@ -309,7 +308,7 @@ def certified(
         if margin == 0 and found.slack < spare:
             needed = setting.target_delta - found.slack
             scale = (setting.room - 2 * spare) / (2 * needed + math.expm1(setting.target_epsilon))
-        if found.slack >= spare and setting.teachers <= EXACT_UP_TO:
+        if found.slack >= spare and setting.teachers <= _EXACT_UP_TO:
             found = certify(rounded, setting, exact=True)
         if found.slack >= spare:
             return NoiseFunction(

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from tacit.frequencies import SummedHistogram
     from tacit.privacy.statement import Statement
 
-__all__ = ["SUMMED_HISTOGRAM", "check_tables", "histogram_of"]
+__all__ = ["check_tables", "histogram_of"]
 
-SUMMED_HISTOGRAM: Final = "summed-histogram"
+_SUMMED_HISTOGRAM: Final = "summed-histogram"
 """What the mechanism of frequencies is called under aggregate trust."""
 
 
@@ -59,8 +59,8 @@ def histogram_of(found: Statement, n: int, k: int) -> SummedHistogram:
     from tacit.privacy import DiscreteGaussianSum, Repeat
 
     answer, event = found.answer, found.guarantees[0].event
-    if (answer["mechanism"], answer["local_epsilon"]) != (SUMMED_HISTOGRAM, None):
-        raise ParameterError(f"tables that trust in a sum release a {SUMMED_HISTOGRAM}.")
+    if (answer["mechanism"], answer["local_epsilon"]) != (_SUMMED_HISTOGRAM, None):
+        raise ParameterError(f"tables that trust in a sum release a {_SUMMED_HISTOGRAM}.")
     one = event.part if isinstance(event, Repeat) and event.count == 2 else None
     if not isinstance(one, DiscreteGaussianSum) or one.dim != 1 or one.sensitivity != int(one.sensitivity):
         raise ParameterError("its event must be two counts with shares of Gaussian noise.")

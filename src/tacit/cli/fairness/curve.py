@@ -62,7 +62,7 @@ def curve(
     """
     check_picture(out, name="out")
     weights = _weights(at)
-    from tacit.cli.train_flags import with_slash
+    from tacit.cli.job_words import with_slash
     from tacit.jobs import CURVE_WEIGHTS, FairJob, JobConfig
     from tacit.reports import draw_curve
 

@@ -11,10 +11,10 @@ import typer
 
 from tacit.cli.choices import OneOf
 from tacit.cli.federation.trusting import TRUSTS, CollusionOption, MinimumOption, RecoverOption
+from tacit.cli.job_words import read_job, with_slash
 from tacit.cli.names import ALGORITHMS
 from tacit.cli.output import JsonFlag, print_json, print_table, print_text
-from tacit.cli.train_flags import with_slash
-from tacit.errors import DataError, ParameterError, check_count
+from tacit.errors import ParameterError, check_count
 
 if TYPE_CHECKING:
     from tacit.federation.network.cards import Card
@@ -181,7 +181,7 @@ def founding_of(
     from tacit.jobs.deployed.founding import ELSEWHERE, Founding
 
     settings: dict[str, Any] = {"delta": 1e-5} if data is None and job is None and columns is None else {}
-    settings |= _read(job) | given
+    settings |= ({} if job is None else read_job(job)) | given
     if data is not None:
         settings["data"] = with_slash(data[0] if len(data) == 1 else list(data))
     elsewhere = {key: settings.pop(key) for key in ELSEWHERE if key in settings}
@@ -245,20 +245,6 @@ def _told_size(card: Card) -> int:
             f"size must stand on the card of silo {card.name!r}, whose table nobody else sees."
         )
     return card.size
-
-
-def _read(job: Path | None) -> dict[str, Any]:
-    """Return the settings of a job's file."""
-    if job is None:
-        return {}
-    import tomllib
-
-    try:
-        return tomllib.loads(job.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DataError(f"the job {job} cannot be read: {error.strerror}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"the job {job} is not TOML: {error}.") from error
 
 
 def _path(text: str | None) -> Path | None:

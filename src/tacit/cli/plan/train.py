@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tacit.learning.task import Task
     from tacit.planning import ScoMethod, TrainingProblem
 
-__all__ = ["TrainingFlags", "train"]
+__all__ = ["train"]
 
 _VERSION: Final = 1
 _TRUSTS: Final = ("none", "central", "aggregate", "shuffle", "local")

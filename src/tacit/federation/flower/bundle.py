@@ -11,9 +11,9 @@ import tomli_w
 
 from tacit.errors import DataError
 
-__all__ = ["COMPONENTS", "JOB", "write_bundle"]
+__all__ = ["JOB", "write_bundle"]
 
-COMPONENTS: Final = {
+_COMPONENTS: Final = {
     "serverapp": "tacit.federation.flower:server_app",
     "clientapp": "tacit.federation.flower:client_app",
 }
@@ -24,7 +24,7 @@ JOB: Final = "tacit.cli.server:serve"
 
 
 def write_bundle(
-    folder: Path, *, name: str = "tacit-round", components: Mapping[str, str] = COMPONENTS
+    folder: Path, *, name: str = "tacit-round", components: Mapping[str, str] = _COMPONENTS
 ) -> Path:
     """Write what `flwr run` takes: a `pyproject.toml` and nothing else.
 

@@ -38,7 +38,7 @@ from tacit.ledger import Ledger
 from tacit.privacy import Guarantee, PrivacyBudget
 from tacit.randomness import simulated
 
-__all__ = ["FlowerFederation", "Progress", "VirtualParty"]
+__all__ = ["FlowerFederation", "Progress"]
 
 Progress = Callable[[int, int], None]
 """Called as replies come in: how many are there, of how many."""

@@ -21,12 +21,12 @@ from tacit.federation.network.certificates import ServiceKey
 from tacit.federation.network.keys import SIGNATURE_BYTES, SigningKey, VerifyKey, fingerprint
 from tacit.federation.network.roster import SERVER, SHUFFLER, Roster, ServerEntry, ShufflerEntry, SiloEntry
 
-__all__ = ["CARD_ENDING", "CARD_VERSION", "Card", "PartyRole", "roster_of_cards"]
+__all__ = ["CARD_ENDING", "Card", "PartyRole", "roster_of_cards"]
 
 PartyRole = Literal["silo", "shuffler", "server"]
 """What a party is in a federation."""
 
-CARD_VERSION: Final = 1
+_CARD_VERSION: Final = 1
 CARD_ENDING: Final = ".card.toml"
 
 _LONGEST: Final = 2**16
@@ -61,7 +61,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     seal: str | None = None
     tls: str | None = None
     signature: str = ""
-    version: int = CARD_VERSION
+    version: int = _CARD_VERSION
 
     def __post_init__(self) -> None:
         _check_version(self.version)
@@ -219,10 +219,10 @@ def roster_of_cards(federation: str, cards: Sequence[Card], sizes: Sequence[int]
 class _VersionedCard(msgspec.Struct):
     """What every version of a card has."""
 
-    version: int = CARD_VERSION
+    version: int = _CARD_VERSION
 
 
 def _check_version(version: int) -> None:
     """Refuse cards of other versions."""
-    if version != CARD_VERSION:
-        raise ParameterError(f"the card has version {shown(version)}; this tacit reads {CARD_VERSION}.")
+    if version != _CARD_VERSION:
+        raise ParameterError(f"the card has version {shown(version)}; this tacit reads {_CARD_VERSION}.")

@@ -50,7 +50,6 @@ from tacit.numerics import IntArray
 __all__ = [
     "ParcelForm",
     "SealedBatch",
-    "Slot",
     "form_of",
     "make_parcel",
     "open_batch",

@@ -24,9 +24,9 @@ from tacit.errors import (
 )
 from tacit.federation.network.keys import SealingKey, VerifyKey, fingerprint
 
-__all__ = ["ROSTER_VERSION", "SERVER", "SHUFFLER", "Roster", "ServerEntry", "ShufflerEntry", "SiloEntry"]
+__all__ = ["SERVER", "SHUFFLER", "Roster", "ServerEntry", "ShufflerEntry", "SiloEntry"]
 
-ROSTER_VERSION: Final = 1
+_ROSTER_VERSION: Final = 1
 SERVER: Final = "server"
 SHUFFLER: Final = "shuffler"
 """How messages name the two roles that are no silo."""
@@ -124,7 +124,7 @@ class Roster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     server: ServerEntry
     silos: tuple[SiloEntry, ...]
     shuffler: ShufflerEntry | None = None
-    version: int = ROSTER_VERSION
+    version: int = _ROSTER_VERSION
 
     def __post_init__(self) -> None:
         _check_version(self.version)
@@ -271,13 +271,13 @@ class Roster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class _Versioned(msgspec.Struct):
     """What every version of a roster has."""
 
-    version: int = ROSTER_VERSION
+    version: int = _ROSTER_VERSION
 
 
 def _check_version(version: int) -> None:
     """Refuse rosters of other versions."""
-    if version != ROSTER_VERSION:
-        raise ParameterError(f"the roster has version {shown(version)}; this tacit reads {ROSTER_VERSION}.")
+    if version != _ROSTER_VERSION:
+        raise ParameterError(f"the roster has version {shown(version)}; this tacit reads {_ROSTER_VERSION}.")
 
 
 def _toml(fields: dict[str, Any]) -> str:

@@ -51,7 +51,7 @@ from tacit.federation.network.roster import SERVER, SHUFFLER, Roster
 from tacit.federation.plan import Plan
 from tacit.randomness import secure
 
-__all__ = ["LONGEST_ORDER", "MOST_ROUND_BYTES", "Shuffling", "Tally"]
+__all__ = ["LONGEST_ORDER", "MOST_ROUND_BYTES", "Shuffling"]
 
 MOST_ROUND_BYTES: Final = 2**29
 """Bytes of all parcels of the rounds that are open at one time."""

@@ -32,7 +32,6 @@ from tacit.learning.preparation import Prepared
 from tacit.privacy import TrustModel, Unit, guarantee
 
 __all__ = [
-    "AUTHORITY",
     "CA_FILE",
     "CA_KEY",
     "ELSEWHERE",
@@ -53,9 +52,9 @@ _LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 _EVERYWHERE: Final = "0.0.0.0"  # noqa: S104 - silos are elsewhere; what is asked there is signed
 _PORT: Final = 443
 _RUNS: Final = "runs"
-AUTHORITY: Final = "authority"
+_AUTHORITY: Final = "authority"
 CA_FILE: Final = "ca.pem"
-CA_KEY: Final = f"{AUTHORITY}/ca.key"
+CA_KEY: Final = f"{_AUTHORITY}/ca.key"
 ROSTER_FILE: Final = "roster.toml"
 """Where the folder of a federation has its authority and its roster."""
 
@@ -179,7 +178,7 @@ def _sizes(founding: Founding) -> list[int]:
         raise ParameterError("names must be different, got one of them twice.")
     for name, _ in founding.silos:
         # Its folder is given to it: with another's in its place, it would get the key of the authority.
-        if name.casefold() in (AUTHORITY, _RUNS):
+        if name.casefold() in (_AUTHORITY, _RUNS):
             raise ParameterError(f"a silo must not be called {shown(name)}: a folder of that name is needed.")
     if founding.job.is_table:
         return [size for _, size in founding.silos]
@@ -303,6 +302,6 @@ def _service(role: str, url: str) -> dict[str, Any]:
 
 def _config(path: Path, values: dict[str, Any]) -> None:
     """Write a configuration that no other file has the place of."""
-    if path.exists() or path.stem == AUTHORITY:
+    if path.exists() or path.stem == _AUTHORITY:
         raise ParameterError(f"a silo must not be called {shown(path.stem)}: a file of that name is needed.")
     path.write_bytes(msgspec.toml.encode({"version": CONFIG_VERSION, **values}))

@@ -13,9 +13,9 @@ from tacit.jobs.model import TrainedModel
 from tacit.jobs.terms import JobTerms
 from tacit.ledger.private_files import replace_private
 
-__all__ = ["PERSONAL_FOLDER", "own_model_path", "write_own_model"]
+__all__ = ["own_model_path", "write_own_model"]
 
-PERSONAL_FOLDER: Final = "personal"
+_PERSONAL_FOLDER: Final = "personal"
 """Folder of a silo's own models in its state, one file a run."""
 
 _PRIVACY: Final = "no privacy: this model has no noise and is for its own silo alone"
@@ -34,7 +34,7 @@ def own_model_path(state: Path, run: str) -> Path:
             than 100, has its digest as the name of the file.
     """
     digest = hashlib.blake2b(run.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-    return state / PERSONAL_FOLDER / f"{run if _PLAIN.fullmatch(run) else '#' + digest}.json"
+    return state / _PERSONAL_FOLDER / f"{run if _PLAIN.fullmatch(run) else '#' + digest}.json"
 
 
 def write_own_model(silo: Silo, statistic: str, *, terms: JobTerms, run: str, state: Path) -> Path | None:

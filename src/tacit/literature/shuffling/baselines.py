@@ -34,7 +34,6 @@ __all__ = [
     "fmt22_silo_epsilon",
     "fmt23_renyi",
     "require",
-    "safe_root",
 ]
 
 BBG19_ORDER = (
@@ -58,7 +57,17 @@ def require(*, holds: bool, condition: str, **got: float) -> None:
         raise ParameterError(f"this bound is proven for {condition} only, got {values}.")
 
 
-def safe_root(excess: Callable[[float], float], low: float, high: float) -> float:
+def _require_level(local_epsilon: float, limit: float, words: str, **got: float) -> None:
+    """Refuse a level above a limit, which has a formula."""
+    require(
+        holds=local_epsilon <= limit,
+        condition=f"local_epsilon <= {words} = {limit:.6g}",
+        local_epsilon=local_epsilon,
+        **got,
+    )
+
+
+def _safe_root(excess: Callable[[float], float], low: float, high: float) -> float:
     """Return a point just above the root of a falling function, at most `high`, where it is not positive."""
     if excess(low) <= 0:
         return low
@@ -100,7 +109,9 @@ def clones_epsilon(
         return 0.0
     share = math.exp(-local_epsilon) if blanket is None else blanket
     pair = ShuffledPair.randomized_response(local_epsilon, parties, blanket=share)
-    return safe_root(lambda e: math.log(max(float(pair.delta(e)), 1e-300) / delta), 0.0, float(local_epsilon))
+    return _safe_root(
+        lambda e: math.log(max(float(pair.delta(e)), 1e-300) / delta), 0.0, float(local_epsilon)
+    )
 
 
 def efm19_epsilon(local_epsilon: float, parties: int, delta: float) -> float:
@@ -191,7 +202,7 @@ def bbg19_epsilon(local_epsilon: float, parties: int, delta: float, *, blanket: 
     if local_epsilon == 0:
         return 0.0
     g = 2 * float(special.expit(-local_epsilon)) if blanket is None else blanket
-    return safe_root(
+    return _safe_root(
         lambda e: math.log(max(bbg19_delta(g, local_epsilon, parties, e), 1e-300) / delta),
         1e-9 * local_epsilon,
         float(local_epsilon),
@@ -223,13 +234,7 @@ def fmt22_epsilon(local_epsilon: float, parties: int, delta: float) -> float:
     """
     _check(local_epsilon, parties, delta)
     limit = fmt22_largest_level(parties, delta)
-    require(
-        holds=local_epsilon <= limit,
-        condition=f"local_epsilon <= log(parties / (16 log(2 / delta))) = {limit:.6g}",
-        local_epsilon=local_epsilon,
-        parties=parties,
-        delta=delta,
-    )
+    _require_level(local_epsilon, limit, "log(parties / (16 log(2 / delta)))", parties=parties, delta=delta)
     return min(clones_closed_form(local_epsilon, parties, delta), float(local_epsilon))
 
 
@@ -256,13 +261,8 @@ def clones_artanh_epsilon(local_epsilon: float, parties: int, delta: float) -> f
     """
     _check(local_epsilon, parties, delta)
     limit = math.log(max(parties - 1, 1e-300)) - math.log(8 * math.log(2 / delta))
-    require(
-        holds=local_epsilon <= limit,
-        condition=f"local_epsilon <= log((parties - 1) / (8 log(2 / delta))) = {limit:.6g}",
-        local_epsilon=local_epsilon,
-        parties=parties,
-        delta=delta,
-    )
+    words = "log((parties - 1) / (8 log(2 / delta)))"
+    _require_level(local_epsilon, limit, words, parties=parties, delta=delta)
     spread = math.exp(local_epsilon / 2) * math.sqrt(4 * math.log(4 / delta) / parties)
     share = math.tanh(local_epsilon / 2) * spread
     require(
@@ -316,14 +316,8 @@ def fmt22_silo_epsilon(
     check_count("records", records, high=LARGEST_COUNT)
     check_probability("local_delta", local_delta, high_open=True)
     limit = fmt22_largest_level(silos, delta, records=records)
-    require(
-        holds=local_epsilon <= limit,
-        condition=f"local_epsilon <= log(silos / (16 log(2 / delta))) / records = {limit:.6g}",
-        local_epsilon=local_epsilon,
-        silos=silos,
-        records=records,
-        delta=delta,
-    )
+    words = "log(silos / (16 log(2 / delta))) / records"
+    _require_level(local_epsilon, limit, words, silos=silos, records=records, delta=delta)
     amplified = clones_closed_form(local_epsilon, silos, delta, records)
     if amplified >= local_epsilon:
         return SiloEpsilon(float(local_epsilon), local_delta)  # shuffling is post-processing

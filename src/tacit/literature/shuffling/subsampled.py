@@ -22,12 +22,11 @@ from tacit.privacy.shuffling.moments import ROUND_UP, renyi_of_moments
 from tacit.privacy.shuffling.renyi import check_shuffle
 
 __all__ = [
-    "VARIANTS",
     "check_sample",
     "subsampled_renyi",
 ]
 
-VARIANTS = ("best", "tight", "printed")
+_VARIANTS = ("best", "tight", "printed")
 _HOPELESS = 50.0
 
 
@@ -87,7 +86,7 @@ def subsampled_renyi(
     """
     alpha = check_shuffle(local_epsilon, parties, orders)
     check_probability("rate", rate)
-    check_choice("variant", variant, VARIANTS)
+    check_choice("variant", variant, _VARIANTS)
     if local_epsilon == 0 or rate == 0:
         return np.zeros(alpha.shape)
     capped = pure_dp_renyi(amplified(local_epsilon, rate), alpha) * ROUND_UP

@@ -32,7 +32,6 @@ from tacit.privacy.curves import Array
 __all__ = [
     "MOST_EPSILON",
     "MOST_TEACHERS",
-    "MOST_VOTERS",
     "Counts",
     "Teachers",
     "check_scannable",
@@ -45,7 +44,7 @@ __all__ = [
     "with_unmoved",
 ]
 
-MOST_VOTERS = 501
+_MOST_VOTERS = 501
 """Certifying takes K^3 steps: seconds, which nobody can be made to exceed by what an event states."""
 
 MOST_EPSILON = 300.0
@@ -76,12 +75,12 @@ class Teachers:
 
     def __post_init__(self) -> None:
         settle(self)
-        check_count("teachers", self.count, high=MOST_VOTERS)
+        check_count("teachers", self.count, high=_MOST_VOTERS)
         check_vote_level("epsilon", self.epsilon)
         check_probability("delta", self.delta, high_open=True)
         if self.affected is not None:
             check_count("affected", self.affected, high=self.count)
-        if self.windows * self.movable**3 > MOST_VOTERS**3:
+        if self.windows * self.movable**3 > _MOST_VOTERS**3:
             raise ParameterError(
                 f"affected must be None for {self.count} teachers, or far from half of them, got "
                 f"{self.affected}: certifying that would take too long. None is always sound."

@@ -14,6 +14,7 @@ verified like all.
 """
 
 from tacit.privacy.events.base import Event, Leaf, check_whole_unit, neighbours_of
+from tacit.privacy.events.clauses import assumptions_of, chances_of
 from tacit.privacy.events.combined import (
     Aligned,
     AnyOf,
@@ -26,8 +27,6 @@ from tacit.privacy.events.combined import (
     Sample,
     Sampled,
     SelfDrawn,
-    assumptions_of,
-    chances_of,
     parts_of,
     squared_level,
 )
