@@ -235,8 +235,9 @@ FORGED: dict[str, tuple[Callable[[Data], object], str]] = {
         lambda d: d.update(released="central"),
         "the released model 'central' is in no",
     ),
-    "no released model": (lambda d: d.pop("released"), "must have the fields `data` and `released`"),
-    "no data": (lambda d: d.pop("data"), "must have the fields `data` and `released`"),
+    "no released model": (lambda d: d.pop("released"), "must have the fields `data`, `released` and `model`"),
+    "no name of a model": (lambda d: d.pop("model"), "must have the fields `data`, `released` and `model`"),
+    "no data": (lambda d: d.pop("data"), "must have the fields `data`, `released` and `model`"),
     "another number of silos": (lambda d: d["data"].update(silos=2), "names 2 silos and the sizes of 3"),
     "another unit": (
         lambda d: d["data"].update(unit="person"),
@@ -396,7 +397,10 @@ def test_changed_files_are_refused_and_missing_ones_named(
     content = (folder / name).read_bytes()
     (folder / name).unlink()
     assert main(["account", "verify", str(folder / "statement.json")]) == 0
-    assert f"files not found beside the statement: {name}" in capsys.readouterr().out
+    out = " ".join(capsys.readouterr().out.split())
+    assert f"files not found beside the statement: {name}" in out
+    unchecked = "not checked: that the model is the one it names, and starts where it says"
+    assert (unchecked in out) is (name == "model.json")
     (folder / name).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     text = (folder / "statement.json").read_text()
     check_refused(folder, text, f"{name} is not the file that the statement is about", capsys)
@@ -531,6 +535,7 @@ def test_nothing_that_others_wrote_starts_where_our_lines_do(
         "data:",
         "released:",
         "files ",
+        "not checked: ",
         "local, each of silos",
         "none, without privacy:",
         "note:",

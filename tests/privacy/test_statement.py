@@ -88,12 +88,12 @@ def test_the_statement_of_a_network_says_where_its_weights_start(model: str, sai
         msgspec.structs.replace(whole, model="linear, 17 parameters").verify()
 
 
-def test_a_statement_from_before_models_were_named_is_read() -> None:
-    older = run_of({"a": 3}).to_builtins()
-    assert older.pop("model") == "mlp:3, 17 parameters"
-    read = read_statement(json.dumps(older).encode())
-    assert read.model is None
-    read.verify()
+@pytest.mark.parametrize("model", [None, ""])
+def test_a_model_cannot_be_cut_out_together_with_its_clause(model: str | None) -> None:
+    bare = msgspec.structs.replace(claim("a"), assumptions=())
+    cut = msgspec.structs.replace(run_of({"a": 3}), model=model, guarantees=(bare,))
+    with pytest.raises(VerificationError, match="must have the fields `data`, `released` and `model`"):
+        read_again(cut).verify()
 
 
 def test_a_fact_that_could_not_be_read_again_is_not_written() -> None:

@@ -68,6 +68,7 @@ def a_run(claims: Sequence[Guarantee] | None = None) -> Statement:
     return Statement(
         kind="train",
         released="aggregate",
+        model="linear, 17 parameters",
         guarantees=(*found, *map(about_one, SILOS)),
         about=tuple(
             About(trust="aggregate", silo=name, units=10, **alone)

@@ -78,8 +78,8 @@ def _is_continuous(event: Event) -> bool:
 def check_run(run: Statement) -> None:
     """Refuse a run whose parts contradict each other, such as a silo of the data without a guarantee."""
     data = run.data
-    if data is None or run.released is None:
-        raise VerificationError("the statement of a run must have the fields `data` and `released`.")
+    if data is None or run.released is None or not run.model:
+        raise VerificationError("the statement of a run must have the fields `data`, `released` and `model`.")
     if data.silos != len(data.sizes):
         raise VerificationError(f"data names {data.silos} silos and the sizes of {len(data.sizes)}.")
     open_ones = [one.trust for one in run.not_private]
@@ -184,7 +184,7 @@ def _check_words(run: Statement, data: DataFacts) -> None:
             trained_with=data.trained_with.get(about.trust, 0),
             sensitive=data.sensitive,
         )
-        said = (*said, *clauses_of_start(run.model or ""))
+        said = (*said, *clauses_of_start(run.model))
         if (claim.neighbours.part is Part.SENSITIVE) is not bool(data.sensitive):
             raise VerificationError(
                 f"{where}it is about {claim.neighbours}, and data name "
@@ -194,9 +194,7 @@ def _check_words(run: Statement, data: DataFacts) -> None:
             if clause not in claim.assumptions:
                 raise VerificationError(f"{where}the statement leaves out what its facts say: {clause}.")
         for clause in claim.assumptions:
-            # Statements from before models were named may say where they start.
-            derived = is_about_public(clause) or (run.model is not None and is_about_start(clause))
-            if derived and clause not in said:
+            if (is_about_public(clause) or is_about_start(clause)) and clause not in said:
                 raise VerificationError(f"{where}the statement says what its facts do not: {clause}.")
     if any(one.sentence != OPEN for one in run.not_private):
         raise VerificationError(f"of what was computed without privacy it must say: {OPEN}")

@@ -23,6 +23,7 @@ from tacit.privacy.statement import About, DataFacts, OpenModel, Statement, dige
 from tacit.reports.fair_plots import curve_svg, rates_svg
 from tacit.reports.html import template
 from tacit.reports.run_folder import RunFolder, finish
+from tacit.reports.statement import model_words
 from tacit.reports.tables import format_delta, format_epsilon
 
 __all__ = ["FAIR_FIGURES_FILE", "fair_figures", "weight_words", "write_fair_run"]
@@ -115,6 +116,7 @@ def fair_statement(result: FairResult, *, run: str, created: datetime, files: li
         tacit=version("tacit"),
         released=trust,
         algorithm="dp-fermi" if private else "fermi",
+        model=printable(model_words(result.model)),
         guarantees=tuple(claims),
         about=tuple(_about(result)) if private else (),
         not_private=() if private else (OpenModel(trust=trust, sentence=OPEN),),

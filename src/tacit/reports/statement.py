@@ -28,6 +28,7 @@ __all__ = [
     "guarantees_about",
     "guess_bound",
     "left_out",
+    "model_words",
     "notes_of",
     "notes_on_moment",
     "odds",
@@ -245,7 +246,7 @@ def build_statement(
         tacit=version("tacit"),
         released=released(result).trust,
         algorithm=released(result).trained.algorithm,
-        model=printable(_model_words(released(result).model)),
+        model=printable(model_words(released(result).model)),
         guarantees=guarantees,
         about=about,
         not_private=tuple(
@@ -269,7 +270,7 @@ def build_statement(
     )
 
 
-def _model_words(model: TrainedModel) -> str:
+def model_words(model: TrainedModel) -> str:
     """Return which model was trained, and how many parameters it has."""
     size = model.fitted.w.size
     return f"{model.model}, {size:,} parameter{'' if size == 1 else 's'}"

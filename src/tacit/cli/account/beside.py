@@ -134,7 +134,7 @@ def _check_model(run: Statement, text: bytes) -> None:
 
     model = msgspec.json.decode(text, type=_Promise)
     said, name = model.privacy, printable(str(msgspec.convert(model.model, Architecture)))
-    if run.model is not None and not run.model.startswith(f"{name}, "):
+    if not (run.model or "").startswith(f"{name}, "):
         raise VerificationError(
             f"model.json beside it is {name!r:.80}, and by the statement {run.model!r:.80} was trained."
         )

@@ -66,6 +66,11 @@ _CHECKS: Final[dict[str, Callable[[Statement], None]]] = {
 
 _Given = TypeVar("_Given")
 _Found = TypeVar("_Found")
+_COMPARED: Final = {
+    "model.json": "that the model is the one it names, and starts where it says",
+    "plan.toml": "that its events are those of the plan",
+}
+"""What is compared with files beside a statement."""
 _VERDICT: Final = "arithmetic verified; origin not verified"
 _SIGNED: Final = "arithmetic verified; every guarantee signed by a key of the roster"
 
@@ -261,4 +266,5 @@ def _facts(statement: Statement, files: dict[str, bool]) -> list[str]:
         lines.append(f"files as they were: {', '.join(present)}")
     if missing := [name for name, found in files.items() if not found]:
         lines.append(f"files not found beside the statement: {', '.join(missing)}")
+        lines.extend(f"not checked: {_COMPARED[name]}" for name in missing if name in _COMPARED)
     return lines

@@ -20,17 +20,16 @@ from tacit.privacy.events.combined import (
     AnyOf,
     ByChance,
     Compose,
-    Drawn,
     Parallel,
     Repeat,
     Replaced,
     Sample,
     Sampled,
-    SelfDrawn,
     parts_of,
     squared_level,
 )
 from tacit.privacy.events.discrete import DiscreteGaussian, DiscreteLaplace
+from tacit.privacy.events.drawn import Drawn, SelfDrawn
 from tacit.privacy.events.leaves import ApproximateDP, Gaussian, Gdp, Laplace, NonPrivate, PureDP, Zcdp
 from tacit.privacy.events.perturbed import ObjectivePerturbed
 from tacit.privacy.events.sums import DiscreteGaussianSum, GaussianOnGrid

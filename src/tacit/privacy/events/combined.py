@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import msgspec
 
-from tacit.errors import LARGEST_COUNT, ParameterError, check_count, check_non_negative, check_probability
+from tacit.errors import ParameterError, check_count, check_non_negative, check_probability
 from tacit.privacy.events.base import Event, check_whole_unit, neighbours_of
 from tacit.privacy.events.discrete import DiscreteGaussian
 from tacit.privacy.events.leaves import Gaussian, Gdp
@@ -19,13 +19,11 @@ __all__ = [
     "AnyOf",
     "ByChance",
     "Compose",
-    "Drawn",
     "Parallel",
     "Repeat",
     "Replaced",
     "Sample",
     "Sampled",
-    "SelfDrawn",
     "parts_of",
     "squared_level",
 ]
@@ -107,49 +105,6 @@ class Sampled(_Combined, frozen=True, tag=True):
     def assumptions(self) -> tuple[str, ...]:
         """That the sample is secret."""
         return (f"nobody learns which {self.neighbours.unit.plural} are sampled",) if self.rate < 1 else ()
-
-
-class Drawn(Sampled, frozen=True, kw_only=True, tag=True):
-    """A release about one record of each of some parties, which is a sample of all while these are secret.
-
-    Made by `tacit.privacy.shuffling.drawn_round`.
-
-    Attributes:
-        part: What is released on the sample.
-        rate: Probability that a record is in it, at least drawn / clients / records; in (0, 1].
-        how: A fixed size.
-        clients: Honest parties of whom some are drawn, at least.
-        drawn: How many of them are, at most; fewer than there are.
-        records: Of each party, at least.
-    """
-
-    clients: int
-    drawn: int
-    records: int = 1
-
-    def __post_init__(self) -> None:
-        check_count("clients", self.clients, high=LARGEST_COUNT)
-        check_count("drawn", self.drawn, high=self.clients - 1)
-        check_count("records", self.records, high=LARGEST_COUNT)
-        super().__post_init__()
-        if self.how is not Sample.FIXED:
-            raise ParameterError(f"how must be fixed where parties are drawn, got {self.how.value!r}.")
-        # Or a price would be about fewer parties than its sentence says.
-        if self.rate < (least := self.drawn / self.clients / self.records) * (1 - 1e-6):
-            raise ParameterError(
-                f"rate must be at least drawn / clients / records ({least!r}), got {self.rate!r}."
-            )
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """That parties and records are drawn in secret: of single records, the shuffler knows both."""
-        unit = self.neighbours.unit
-        theirs = f", or which of their {unit.plural}" if self.records > 1 else ""
-        return (
-            f"at most {self.drawn:,} of at least {self.clients:,} honest parties are drawn for a round, by "
-            f"chance alone, each with one {unit.value} of at least {self.records:,}, and nobody but the "
-            f"shuffler learns which parties are{theirs}",
-        )
 
 
 class Replaced(_Combined, frozen=True, tag=True):
@@ -289,43 +244,6 @@ class ByChance(_Combined, frozen=True, tag=True):
         """That nobody chooses."""
         unit = self.neighbours.unit
         return (f"chance alone decides whose {unit.plural} a round is about",)
-
-
-class SelfDrawn(ByChance, frozen=True, tag=True):
-    """A mixture over how many of the honest parties join a round, each by chance of its own.
-
-    Made by `tacit.privacy.shuffling.self_drawn_round`. Given how many joined, which is visible, they are a
-    uniform sample.
-
-    Attributes:
-        parts: What is released, each on the same data.
-        weights: Probability of each, > 0; together at most 1, and with the rest nothing is released.
-        clients: Honest parties that may join, at least.
-        rate: Probability that one of them does.
-    """
-
-    clients: int
-    rate: float
-
-    def __post_init__(self) -> None:
-        check_count("clients", self.clients, high=LARGEST_COUNT)
-        check_probability("rate", self.rate, low_open=True)
-        super().__post_init__()
-        # Or a price would be about fewer rounds than its sentence says.
-        if math.fsum(self.weights) < self.rate * (1 - 1e-6):
-            raise ParameterError(
-                f"weights must add up to at least the rate ({self.rate!r}), with which a party joins, got "
-                f"{math.fsum(self.weights)!r}."
-            )
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """That so many parties toss a coin that nobody else sees but the shuffler."""
-        return (
-            f"each of {self.clients:,} honest parties joins a round with probability {self.rate:.6g}, by "
-            "chance of its own, and nobody but the shuffler learns which do, or with which of their "
-            f"{self.neighbours.unit.plural}",
-        )
 
 
 class AnyOf(_Combined, frozen=True, tag=True):
