@@ -19,7 +19,7 @@ from tacit.jobs.personal import score_personal
 from tacit.jobs.results import JobResult, PlannedRun, TrustResult, result_of
 from tacit.jobs.scores import SweepPoint, headline
 from tacit.jobs.terms import JobTerms
-from tacit.learning.algorithms import Method, algorithm_name
+from tacit.learning.algorithms import algorithm_name, traits_of
 from tacit.learning.algorithms.named import shows_only_the_end
 from tacit.learning.linear import is_network
 from tacit.learning.loss_choice import LossChoice
@@ -142,7 +142,7 @@ class Job:
             if is_network(settings.objective)
             else algorithm.error_bound(prepared.problem, prepared.rounds),
             bits_per_silo=None if self.hides_sizes else planned_bits(prepared.plan, max(self.data.sizes)),
-            bounded=algorithm.bounds if isinstance(algorithm, Method) else "excess",
+            bounded=traits_of(algorithm).bounds,
             guarantees=self.terms.with_clauses(guarantees, trained_with=settings.trained_with),
             alone=self.terms.with_clauses(
                 federation.alone(prepared.plan), trained_with=settings.trained_with

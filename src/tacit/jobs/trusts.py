@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tacit.errors import ParameterError, check_count
-from tacit.learning.algorithms import Method
+from tacit.learning.algorithms import traits_of
 from tacit.learning.algorithms.named import check_noise_kind
 from tacit.privacy import TrustModel
 
@@ -60,7 +60,7 @@ def why_not_shuffled(job: JobConfig) -> str:
 def why_not_summed(job: JobConfig) -> str:
     """Return why more than sums must be seen of a job, as a clause; empty where they are enough."""
     if not job.automatic and TrustModel.AGGREGATE not in job.chosen.trusts:
-        known = job.chosen.why_no_sums if isinstance(job.chosen, Method) else ""
+        known = traits_of(job.chosen).why_no_sums
         return f"under {job.algorithm!r} {known or 'more than sums is asked for'}"
     if job.participants is not None:
         return f"every silo takes part in every sum, and participants={job.participants} draws some"

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tacit.learning.algorithms import Algorithm, Method, make_algorithm
+from tacit.learning.algorithms import Algorithm, make_algorithm, traits_of
 from tacit.learning.linear import LinearObjective
 from tacit.learning.losses import Logistic, Multinomial
 from tacit.learning.objective import NeuralObjective, Objective
@@ -244,7 +244,7 @@ def noises_of(trust: TrustModel, *, parties: int, honest: int = 0) -> float:
 
 def clip_share(algorithm: Algorithm) -> float:
     """Return the share of the Lipschitz constant that an algorithm clips gradients to where none is given."""
-    return algorithm.clip_share if isinstance(algorithm, Method) else Method.clip_share
+    return traits_of(algorithm).clip_share
 
 
 def _chosen(name: str, reason: str, *, share: float | None = None, **options: object) -> Choice:

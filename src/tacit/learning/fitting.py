@@ -13,7 +13,14 @@ from sklearn.utils import check_random_state
 
 from tacit.errors import ParameterError, check_choice, check_count
 from tacit.federation import Participation, Weights
-from tacit.learning.algorithms import ALGORITHMS, Algorithm, Method, ObjectivePerturbation, make_algorithm
+from tacit.learning.algorithms import (
+    ALGORITHMS,
+    Algorithm,
+    Method,
+    ObjectivePerturbation,
+    make_algorithm,
+    traits_of,
+)
 from tacit.learning.algorithms.named import check_noise_kind, protected, shows_only_the_end
 from tacit.learning.choosing import choose_algorithm, choose_for_any_clip
 from tacit.learning.clipping import AutoClip, read_clip
@@ -264,8 +271,9 @@ class Request:
         bare = replace(bare, clip=self._clip(bare, clip, sizes, share=1.0))
         choice = self._choice(task, bare, sizes)
         share = choice.share if auto is not None else self._share(objective, choice)
-        itself = isinstance(choice.algorithm, Method) and choice.algorithm.chooses_clip and auto is None
-        public = task.public if _trains_on_public(choice.algorithm) else None
+        traits = traits_of(choice.algorithm)
+        itself = traits.chooses_clip and auto is None
+        public = task.public if traits.needs_public or traits.takes_public else None
         shorter = _shorter(choice.algorithm, public) if self.private and clip is None else math.inf
         clip = self._clip(bare, clip, sizes, share=share, itself=itself)
         return replace(
@@ -329,11 +337,6 @@ class Request:
         exact = not shows_only_the_end(self.algorithm)
         auto = "discrete-gaussian" if exact else "gaussian"
         return None, auto if self.noise == "auto" else self.noise, []
-
-
-def _trains_on_public(algorithm: Algorithm) -> bool:
-    """Return whether an algorithm is given public records with labels."""
-    return isinstance(algorithm, Method) and (algorithm.needs_public or algorithm.takes_public)
 
 
 def _shorter(algorithm: Algorithm, public: PublicObjective | None) -> float:

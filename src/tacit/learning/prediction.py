@@ -11,7 +11,7 @@ import msgspec
 
 from tacit.errors import ParameterError, TacitError, check_choice, check_non_negative
 from tacit.federation import CorrelatedStep, Disjoint, Plan
-from tacit.learning.algorithms import Algorithm, Bounded, Convexity, Method, algorithm_name
+from tacit.learning.algorithms import Algorithm, Bounded, Convexity, Method, algorithm_name, traits_of
 from tacit.learning.defaults import noises_of
 from tacit.learning.preparation import Prepared, prepare
 from tacit.learning.quorum import honest_silos
@@ -106,7 +106,7 @@ def predict(
     _check(convexity, mu)
     algorithm = settings.algorithm
     name = algorithm_name(algorithm)
-    bounded: Bounded = algorithm.bounds if isinstance(algorithm, Method) else "excess"
+    bounded = traits_of(algorithm).bounds
     caveat = _left_out(settings)
     best = Prediction(name=name, algorithm=algorithm, bound=math.inf, bounded=bounded)
     added = settings.regularizer.strong_convexity if convexity == "convex" else 0.0
@@ -129,8 +129,7 @@ def predict(
     if unmet:
         return replace(best, reason=unmet)
     if best.runs and not math.isfinite(best.bound):
-        why = algorithm.unbounded if isinstance(algorithm, Method) else Method.unbounded
-        return replace(best, reason=f"it can run, but {why}.")
+        return replace(best, reason=f"it can run, but {traits_of(algorithm).unbounded}.")
     return _as_excess(best, convexity, mu)
 
 
@@ -146,7 +145,7 @@ def run_price(
         max_bits: Most bits that a silo may send in the whole run.
     """
     algorithm = settings.algorithm
-    bounded: Bounded = algorithm.bounds if isinstance(algorithm, Method) else "excess"
+    bounded = traits_of(algorithm).bounds
     none = Prediction(
         name=algorithm_name(algorithm), algorithm=algorithm, bound=math.inf, bounded=bounded, reason=reason
     )

@@ -23,6 +23,7 @@ from tacit.learning.algorithms import (
     Method,
     Problem,
     Protection,
+    traits_of,
 )
 from tacit.learning.clipping import check_any_clip, check_clips
 from tacit.learning.objective import LinearShape
@@ -192,8 +193,7 @@ def _with_rounds(settings: Settings, sizes: Sequence[int]) -> Prepared:
     if isinstance(first[0], Disjoint) and second == first:
         return _prepared(settings, sizes, _one_pass(settings, sizes))
     bounds = {}
-    known = settings.algorithm if isinstance(settings.algorithm, Method) else Method
-    for rounds in known.round_choices:
+    for rounds in traits_of(settings.algorithm).round_choices:
         bounds[rounds] = settings.algorithm.error_bound(_problem(settings, sizes, 0.0, rounds), rounds)
         if not math.isfinite(bounds[rounds]):  # nor is it with noise, and the plan may not even fit
             continue

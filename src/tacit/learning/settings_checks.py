@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tacit.errors import ParameterError
-from tacit.learning.algorithms import ALGORITHMS, Method, algorithm_name
+from tacit.learning.algorithms import ALGORITHMS, Method, algorithm_name, traits_of
 from tacit.learning.settings import Settings
 from tacit.numerics import Composite, ElasticNet, L2Ball, Regularizer, Zero
 from tacit.privacy import TrustModel, Unit
@@ -27,7 +27,7 @@ def _check_trust(settings: Settings) -> None:
     """Refuse a trust model that the algorithm does not run under; without privacy, all of them run."""
     allowed = settings.algorithm.trusts
     if settings.trust is not None and settings.trust not in allowed:
-        why = settings.algorithm.why_no_sums if isinstance(settings.algorithm, Method) else ""
+        why = traits_of(settings.algorithm).why_no_sums
         reason = f": {why}" if why and settings.trust is TrustModel.AGGREGATE else ""
         raise ParameterError(
             f"trust must be {' or '.join(one.value for one in allowed)} for the algorithm "
@@ -37,7 +37,7 @@ def _check_trust(settings: Settings) -> None:
 
 def _check_unit(settings: Settings) -> None:
     """Refuse to protect something else than the algorithm does, or whole parties by one that does not."""
-    protects = settings.algorithm.unit if isinstance(settings.algorithm, Method) else None
+    protects = traits_of(settings.algorithm).unit
     if protects is not None and settings.unit is not protects:
         raise ParameterError(
             f"unit must be {protects.value} for the algorithm {algorithm_name(settings.algorithm)!r}, which "
@@ -83,10 +83,9 @@ def _in_words(regularizer: Regularizer) -> str:
 
 def _check_public(settings: Settings) -> None:
     """Refuse to train without public records by an algorithm that needs them."""
-    algorithm = settings.algorithm
-    if isinstance(algorithm, Method) and algorithm.needs_public and settings.public is None:
+    if traits_of(settings.algorithm).needs_public and settings.public is None:
         raise ParameterError(
-            f"the algorithm {algorithm_name(algorithm)!r} needs public records with labels: "
+            f"the algorithm {algorithm_name(settings.algorithm)!r} needs public records with labels: "
             "public=(X, y), or for tables a public file that has the label column."
         )
 

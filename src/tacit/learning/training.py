@@ -25,7 +25,7 @@ from tacit.federation import (
     Traffic,
 )
 from tacit.federation.participation import SameInTurn
-from tacit.learning.algorithms import Algorithm, Method, algorithm_name, statistics_of
+from tacit.learning.algorithms import Algorithm, Method, algorithm_name, statistics_of, traits_of
 from tacit.learning.clipping import after_histogram
 from tacit.learning.gradient_norms import GradientNorms
 from tacit.learning.objective import Grouped, Objective, PerPerson, Records
@@ -380,7 +380,7 @@ def train(
 
 def _personal(federation: Federation, algorithm: Algorithm, common: Array) -> list[Array]:
     """Return the models that parties of this process keep; the common one of who has not been asked yet."""
-    kept = algorithm.personal if isinstance(algorithm, Method) else ""
+    kept = traits_of(algorithm).personal
     if not kept or not isinstance(federation, InProcess) or not federation.holds_silos:
         return []
     return [row[0, :-1] if row[0, -1] else common.copy() for row in federation.kept(kept)]

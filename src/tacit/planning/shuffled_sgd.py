@@ -5,13 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tacit.errors import ParameterError, check_count, check_positive
-from tacit.learning.algorithms.shuffled_reports import ReportRandomizer, report_bits, report_mean
-from tacit.privacy import Event, PrivacyBudget, Repeat, TrustModel, calibrate, epsilon_of
+from tacit.learning.algorithms.shuffled_reports import (
+    ReportMean,
+    ReportRandomizer,
+    event_of_reports,
+    report_bits,
+    report_mean,
+)
+from tacit.privacy import Event, PrivacyBudget, TrustModel, calibrate, epsilon_of
 from tacit.privacy.composition import MOST_RELEASES
-from tacit.privacy.shuffling import drawn_round
 
 __all__ = ["ReportPlan", "plan_reports", "report_risk"]
 
@@ -120,41 +126,39 @@ def plan_reports(
         check_count("rounds", count, high=MOST_RELEASES)
     ks = [max(clients // 10, 1), max(clients // 3, 1), clients] if drawn is None else list(drawn)
     cases = [(k, s, T) for k in dict.fromkeys(ks) for s in sampled for T in rounds]
+    mean_at = partial(report_mean, randomizer, dim=dim, trust=TrustModel.SHUFFLE)
     found = []
     for done, (k, s, T) in enumerate(cases):
         progress(done, len(cases))
-
-        def run(multiplier: float, k: int = k, s: int = s, T: int = T) -> Event:
-            mean = report_mean(randomizer, multiplier, dim=dim, trust=TrustModel.SHUFFLE)
-            once = drawn_round(
-                lambda joined: mean.event(joined * s, TrustModel.SHUFFLE),
-                clients=clients,
-                drawn=k,
-                records=records,
-                sampled=s,
-            )
-            return Repeat(once, T)
-
-        multiplier = calibrate(run, budget)
-        mean = report_mean(randomizer, multiplier, dim=dim, trust=TrustModel.SHUFFLE)
+        mean, epsilon = _largest_level(
+            budget, mean_at, clients=clients, drawn=k, records=records, sampled=s, rounds=T
+        )
+        risk = report_risk(
+            mean.error(1).mse,
+            p=_ORDERS.get(randomizer, 2.0),
+            dim=dim,
+            messages=k * s,
+            rounds=T,
+            lipschitz=lipschitz,
+            diameter=diameter,
+        )
+        bits, level = k / clients * report_bits(mean, s), mean.pure_epsilon
         found.append(
             ReportPlan(
-                drawn=k,
-                sampled=s,
-                rounds=T,
-                local_epsilon=mean.pure_epsilon,
-                epsilon=epsilon_of(run(multiplier), budget.delta),
-                risk=report_risk(
-                    mean.error(1).mse,
-                    p=_ORDERS.get(randomizer, 2.0),
-                    dim=dim,
-                    messages=k * s,
-                    rounds=T,
-                    lipschitz=lipschitz,
-                    diameter=diameter,
-                ),
-                bits=k / clients * report_bits(mean, s),
+                drawn=k, sampled=s, rounds=T, local_epsilon=level, epsilon=epsilon, risk=risk, bits=bits
             )
         )
     progress(len(cases), len(cases))
     return sorted(found, key=lambda plan: plan.risk)
+
+
+def _largest_level(
+    budget: PrivacyBudget, mean_at: Callable[[float], ReportMean], **sizes: int
+) -> tuple[ReportMean, float]:
+    """Return the mean of the least private reports that a budget allows, and what its rounds cost."""
+
+    def run(multiplier: float) -> Event:
+        return event_of_reports(mean_at(multiplier), **sizes)
+
+    multiplier = calibrate(run, budget)
+    return mean_at(multiplier), epsilon_of(run(multiplier), budget.delta)

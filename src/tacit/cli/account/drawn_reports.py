@@ -108,24 +108,25 @@ class Reports:
         Raises:
             ParameterError: A value that is not allowed; it names the option.
         """
-        from tacit.privacy import Repeat, TrustModel
+        from tacit.learning.algorithms.shuffled_reports import event_of_reports
         from tacit.privacy.composition import MOST_RELEASES
-        from tacit.privacy.shuffling import drawn_round, self_drawn_round
 
         mean = self.mean
         check_count("rounds", self.rounds, high=MOST_RELEASES)
         if self.drawn is not None and self.join_rate is not None:
             raise ParameterError("drawn and join-rate exclude each other: clients are drawn, or join.")
 
-        def once(joined: int) -> Event:
-            return mean.event(joined * self.sampled, TrustModel.SHUFFLE)
-
-        sizes: dict[str, Any] = {"clients": self.clients, "records": self.records, "sampled": self.sampled}
         if self.join_rate is not None:
             check_probability("join-rate", self.join_rate, low_open=True)
-            return Repeat(self_drawn_round(once, rate=self.join_rate, **sizes), self.rounds)
-        drawn = self.clients if self.drawn is None else self.drawn
-        return Repeat(drawn_round(once, drawn=drawn, **sizes), self.rounds)
+        return event_of_reports(
+            mean,
+            clients=self.clients,
+            rounds=self.rounds,
+            drawn=self.drawn,
+            rate=self.join_rate,
+            records=self.records,
+            sampled=self.sampled,
+        )
 
     @property
     def bits(self) -> float:

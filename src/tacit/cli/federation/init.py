@@ -188,26 +188,16 @@ def founding_of(
     columns = columns or _path(elsewhere.get("columns"))
     called = None if names is None else [one.strip() for one in names.split(",")]
     told = None if sizes is None else _numbers(sizes)
-    tables = None
+    tables: Sequence[Path] | None = None
     read: tuple[Card, ...] = ()
     if cards is not None:
         read = _read_cards(cards, {"silos": silos, "names": names, "sizes": sizes, **more})
         called = [one.name for one in read if one.role == "silo"]
         check_count("the number of cards of silos", len(called))
     if columns is not None or JobConfig.of(settings).is_table:
-        if read:
-            silo_list = [(one.name, _told_size(one)) for one in read if one.role == "silo"]
-        elif told is None:
-            from tacit.jobs.deployed.founding import silos_of_tables
-
-            silo_list, columns, tables = silos_of_tables(JobConfig.of(settings), columns)
-            if called is not None:
-                _check_as_many("names", called, len(silo_list))
-                silo_list = [(one, size) for one, (_, size) in zip(called, silo_list, strict=True)]
-        else:
-            called = called or _numbered(len(told) if silos is None else silos)
-            _check_as_many("names", called, len(told))
-            silo_list = list(zip(called, told, strict=True))
+        silo_list, columns, tables = _silos_of_tables(
+            settings, columns, cards=read, names=called, sizes=told, count=silos
+        )
         if columns is None:
             raise ParameterError("columns must describe the tables of the silos, got None.")
         title = (
@@ -226,6 +216,32 @@ def founding_of(
         name=config.run, job=config, silos=silo_list, cards=read, columns=columns, tables=tables,
         **{"public": _path(elsewhere.get("public"))} | {k: v for k, v in more.items() if v is not None},
     )  # fmt: skip
+
+
+def _silos_of_tables(
+    settings: dict[str, Any],
+    columns: Path | None,
+    *,
+    cards: Sequence[Card],
+    names: list[str] | None,
+    sizes: list[int] | None,
+    count: int | None,
+) -> tuple[list[tuple[str, int]], Path | None, Sequence[Path] | None]:
+    """Return names and sizes of silos, by cards, flags or tables; the description; tables that are here."""
+    if cards:
+        return [(one.name, _told_size(one)) for one in cards if one.role == "silo"], columns, None
+    if sizes is not None:
+        names = names or _numbered(len(sizes) if count is None else count)
+        _check_as_many("names", names, len(sizes))
+        return list(zip(names, sizes, strict=True)), columns, None
+    from tacit.jobs import JobConfig
+    from tacit.jobs.deployed.founding import silos_of_tables
+
+    found, columns, tables = silos_of_tables(JobConfig.of(settings), columns)
+    if names is not None:
+        _check_as_many("names", names, len(found))
+        found = [(one, size) for one, (_, size) in zip(names, found, strict=True)]
+    return found, columns, tables
 
 
 def _read_cards(cards: Sequence[str], flags: dict[str, Any]) -> tuple[Card, ...]:

@@ -33,7 +33,7 @@ from tacit.federation.network.silo_start import open_own_ledger
 from tacit.jobs.deployed.federation_job import FederationJob, read_job
 from tacit.jobs.deployed.own_model import own_model_path, write_own_model
 from tacit.jobs.deployed.silo_config import SiloConfig
-from tacit.learning.algorithms import Method, algorithm_name
+from tacit.learning.algorithms import algorithm_name, traits_of
 from tacit.learning.objective import Grouped, Records
 from tacit.learning.preparation import Prepared
 from tacit.learning.settings import Settings
@@ -248,11 +248,11 @@ class SiloJob:
         A file that cannot be written, as on a full disk, holds up no answer: the model itself is stored with
         that, and every further answer writes it anew.
         """
-        algorithm, state = self._settings.algorithm, self.config.state
-        if not isinstance(algorithm, Method) or not algorithm.personal:
+        personal, state = traits_of(self._settings.algorithm).personal, self.config.state
+        if not personal:
             return
         try:
-            write_own_model(silo, algorithm.personal, terms=self.job.terms, run=run, state=state)
+            write_own_model(silo, personal, terms=self.job.terms, run=run, state=state)
         except (OSError, ParameterError) as error:  # the latter of its folder
             facts = {"run": run, "file": str(own_model_path(state, run)), "why": error}
             _LOGGER.error("the silo's own model is not written, and is as it was", extra={"facts": facts})

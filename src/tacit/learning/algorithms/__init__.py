@@ -11,6 +11,7 @@ from tacit.learning.algorithms.base import (
     Method,
     Problem,
     needs_delta,
+    traits_of,
 )
 from tacit.learning.algorithms.ce_psgm import NoisyLocalStorm
 from tacit.learning.algorithms.clipped_ac_sa import ClippedACSA
@@ -111,4 +112,5 @@ __all__ = [
     "make_algorithm",
     "needs_delta",
     "statistics_of",
+    "traits_of",
 ]

@@ -42,6 +42,7 @@ __all__ = [
     "counted_convexity",
     "needs_delta",
     "other_loss",
+    "traits_of",
 ]
 
 Follow = Callable[[int, Array], None]
@@ -352,6 +353,11 @@ class Method(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def with_gram(self, gram: Array) -> Self:  # noqa: ARG002 - as second-order methods use it
         """Return the method with a public Gram matrix of the features, where it has use for one."""
         return self
+
+
+def traits_of(algorithm: Algorithm) -> Method | type[Method]:
+    """Return what an algorithm says of itself; of one that is no `Method`, what `Method` says of all."""
+    return algorithm if isinstance(algorithm, Method) else Method
 
 
 def needs_delta(algorithm: Algorithm) -> bool:

@@ -17,6 +17,7 @@ from tacit.learning.algorithms.base import (
     Method,
     Problem,
     needs_delta,
+    traits_of,
 )
 from tacit.learning.algorithms.protection import Protection
 from tacit.learning.algorithms.registry import ALGORITHMS, make_algorithm
@@ -113,7 +114,7 @@ def about(name: str) -> AlgorithmInfo:
 
 def _taken(algorithm: Algorithm) -> str:
     """Return what penalties an algorithm takes, by a linear model of each kind."""
-    if isinstance(algorithm, Method) and algorithm.hidden:
+    if traits_of(algorithm).hidden:
         return "l1, l2, ball"
     losses: dict[str, Loss] = {"squared loss": Squared(), "classification": Logistic()}
     taken = [

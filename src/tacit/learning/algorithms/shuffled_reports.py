@@ -25,12 +25,14 @@ from tacit.means import (
 )
 from tacit.mechanisms import HIGHEST_LEVEL, HIGHEST_UNIT_LEVEL, LOWEST_LEVEL
 from tacit.numerics import Array, Regularizer, RunningAverage
-from tacit.privacy import TrustModel
+from tacit.privacy import Event, Repeat, TrustModel
+from tacit.privacy.shuffling import drawn_round, self_drawn_round
 
 __all__ = [
     "CompressedShuffledSGD",
     "ReportRandomizer",
     "SelfSampledSGD",
+    "event_of_reports",
     "report_bits",
     "report_mean",
     "sgd_on_reports",
@@ -104,6 +106,40 @@ def report_bits(mean: ReportMean, reports: int = 1) -> int:
             return multiset_bits(reports, 2**64)
         case _:
             return 32 * mean.dim * reports
+
+
+def event_of_reports(
+    mean: ReportMean,
+    *,
+    clients: int,
+    rounds: int,
+    records: int = 1,
+    sampled: int = 1,
+    drawn: int | None = None,
+    rate: float | None = None,
+) -> Event:
+    """Return what rounds of shuffled reports cost, whose clients are drawn or join by themselves.
+
+    Args:
+        mean: Of reports.
+        clients: n, honest.
+        rounds: T.
+        records: m of each client.
+        sampled: s of which a client reports on.
+        drawn: k clients of a round; None: all of them, or those that join.
+        rate: Probability with which each joins by itself; None where they are drawn.
+
+    Raises:
+        ParameterError: A number out of its range.
+    """
+
+    def once(joined: int) -> Event:
+        return mean.event(joined * sampled, TrustModel.SHUFFLE)
+
+    sizes: dict[str, Any] = {"clients": clients, "records": records, "sampled": sampled}
+    if rate is not None:
+        return Repeat(self_drawn_round(once, rate=rate, **sizes), rounds)
+    return Repeat(drawn_round(once, drawn=clients if drawn is None else drawn, **sizes), rounds)
 
 
 class _Reports(Method, frozen=True, kw_only=True):
