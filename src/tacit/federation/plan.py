@@ -21,6 +21,7 @@ from tacit.errors import (
 from tacit.federation.batches import Disjoint, Full
 from tacit.federation.correlated import CorrelatedStep
 from tacit.federation.limits import LONGEST_PLAN, MOST_DOTS, MOST_KINDS, MOST_ROUNDS, MOST_STATE
+from tacit.federation.public_texts import check_version, read_versioned
 from tacit.federation.schedule import Schedule
 from tacit.federation.shares import check_honest_shares
 from tacit.federation.steps import AnyStep, Group, Kinds, TurnWalk, changed, composed, of_means, repeated
@@ -32,7 +33,6 @@ __all__ = ["Plan"]
 _PLAN_VERSION = 4
 
 _LONGEST_ENCODING = 64
-_LONGEST_REASON = 300  # a parser quotes names of any length
 _MOST_EVENTS = 64  # a federation of many sizes must not fill the memory
 
 
@@ -70,7 +70,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     def __post_init__(self) -> None:
         settle(self)
-        _check_version(self.version)
+        check_version(self.version, known=_PLAN_VERSION, what="plan")
         # First, because groups could make a short plan a long list.
         many = sum(len(steps) for steps, _ in self._groups)
         check_count("the number of steps of a plan", many, high=MOST_KINDS)
@@ -380,22 +380,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             ParameterError: Not TOML, an unknown version, or a value that is not allowed.
         """
         _check_text(text)
-        try:
-            # First, because a later version may have fields that this one does not know.
-            _check_version(msgspec.toml.decode(text, type=_Versioned).version)
-            return msgspec.toml.decode(text, type=cls)
-        except ParameterError:
-            raise
-        # Python's parser refuses integers of more than 4300 digits, and levels beyond its stack, by itself.
-        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            reason = str(error).removesuffix(".")[:_LONGEST_REASON]
-            raise ParameterError(f"the plan cannot be read: {reason}.") from error
-
-
-class _Versioned(msgspec.Struct):
-    """What every version of a plan has."""
-
-    version: int = _PLAN_VERSION
+        return read_versioned(text, cls, known=_PLAN_VERSION, what="plan")
 
 
 def _check_text(text: Any) -> None:
@@ -414,12 +399,6 @@ def _without_none(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_without_none(part) for part in value]
     return value
-
-
-def _check_version(version: int) -> None:
-    """Refuse plans of other versions."""
-    if version != _PLAN_VERSION:
-        raise ParameterError(f"the plan has version {shown(version)}; this tacit reads {_PLAN_VERSION}.")
 
 
 # msgspec reads what a struct holds when it decodes the first one, and threads that do so at once crash. So it

@@ -8,7 +8,6 @@ people compare its fingerprint.
 from __future__ import annotations
 
 import base64
-import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,10 +15,11 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from tacit.errors import AuthenticationError, ParameterError, printable, shown
+from tacit.errors import AuthenticationError, ParameterError, shown
 from tacit.federation.network.certificates import ServiceKey
 from tacit.federation.network.keys import SIGNATURE_BYTES, SigningKey, VerifyKey, fingerprint
 from tacit.federation.network.roster import SERVER, SHUFFLER, Roster, ServerEntry, ShufflerEntry, SiloEntry
+from tacit.federation.public_texts import check_version, read_versioned, save_new
 
 __all__ = ["CARD_ENDING", "Card", "PartyRole", "roster_of_cards"]
 
@@ -64,7 +64,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     version: int = _CARD_VERSION
 
     def __post_init__(self) -> None:
-        _check_version(self.version)
+        check_version(self.version, known=_CARD_VERSION, what="card")
         if self.role != "silo" and self.name != self.role:
             raise ParameterError(
                 f"name must be {self.role!r} on the card of the {self.role}, got {shown(self.name)}."
@@ -137,16 +137,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             ParameterError: Not TOML, an unknown version, or a value that is not allowed.
             AuthenticationError: It is not signed by its own key.
         """
-        try:
-            # First, because a later version may have fields that this one does not know.
-            _check_version(msgspec.toml.decode(text, type=_VersionedCard).version)
-            card = msgspec.toml.decode(text, type=cls)
-        except ParameterError:
-            raise
-        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            raise ParameterError(
-                f"the card cannot be read: {printable(str(error)).removesuffix('.')}."
-            ) from error
+        card = read_versioned(text, cls, known=_CARD_VERSION, what="card")
         card.check_signature()
         return card
 
@@ -173,15 +164,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         Raises:
             ParameterError: There is something of this name already, or it cannot be written.
         """
-        try:
-            with Path(path).open("x", encoding="utf-8") as file:
-                file.write(self.to_toml())
-                file.flush()
-                os.fsync(file.fileno())
-        except FileExistsError:
-            raise ParameterError(f"{path} is there already, and is never overwritten.") from None
-        except OSError as error:
-            raise ParameterError(f"{path} cannot be written: {error.strerror}.") from error
+        save_new(self.to_toml(), path)
 
 
 def roster_of_cards(federation: str, cards: Sequence[Card], sizes: Sequence[int]) -> Roster:
@@ -214,15 +197,3 @@ def roster_of_cards(federation: str, cards: Sequence[Card], sizes: Sequence[int]
         shuffler=entries.get(SHUFFLER),
         silos=tuple(one.entry(size) for one, size in zip(silos, sizes, strict=True)),  # type: ignore[misc]
     )
-
-
-class _VersionedCard(msgspec.Struct):
-    """What every version of a card has."""
-
-    version: int = _CARD_VERSION
-
-
-def _check_version(version: int) -> None:
-    """Refuse cards of other versions."""
-    if version != _CARD_VERSION:
-        raise ParameterError(f"the card has version {shown(version)}; this tacit reads {_CARD_VERSION}.")

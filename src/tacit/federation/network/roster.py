@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-import os
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +22,7 @@ from tacit.errors import (
     shown,
 )
 from tacit.federation.network.keys import SealingKey, VerifyKey, fingerprint
+from tacit.federation.public_texts import check_version, read_versioned, save_new
 
 __all__ = ["SERVER", "SHUFFLER", "Roster", "ServerEntry", "ShufflerEntry", "SiloEntry"]
 
@@ -34,7 +34,6 @@ SHUFFLER: Final = "shuffler"
 _MOST_SILOS: Final = 10_000
 _LONGEST_ROSTER: Final = 2**22
 _LONGEST_URL: Final = 1000
-_LONGEST_REASON: Final = 300
 
 
 class ServerEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -127,7 +126,7 @@ class Roster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     version: int = _ROSTER_VERSION
 
     def __post_init__(self) -> None:
-        _check_version(self.version)
+        check_version(self.version, known=_ROSTER_VERSION, what="roster")
         check_name("federation", self.federation)
         check_count("the number of silos", len(self.silos), high=_MOST_SILOS)
         _check_different("the name of a silo", [one.name for one in self.silos])
@@ -227,15 +226,7 @@ class Roster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """
         if len(text) > _LONGEST_ROSTER:
             raise ParameterError(f"a roster must be a text of at most {_LONGEST_ROSTER:,} characters.")
-        try:
-            # First, because a later version may have fields that this one does not know.
-            _check_version(msgspec.toml.decode(text, type=_Versioned).version)
-            return msgspec.toml.decode(text, type=cls)
-        except ParameterError:
-            raise
-        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            reason = str(error).removesuffix(".")[:_LONGEST_REASON]
-            raise ParameterError(f"the roster cannot be read: {reason}.") from error
+        return read_versioned(text, cls, known=_ROSTER_VERSION, what="roster")
 
     @classmethod
     def load(cls, path: Path | str) -> Roster:
@@ -257,27 +248,7 @@ class Roster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         Raises:
             ParameterError: There is something of this name already, or it cannot be written.
         """
-        try:
-            with Path(path).open("x", encoding="utf-8") as file:
-                file.write(self.to_toml())
-                file.flush()
-                os.fsync(file.fileno())
-        except FileExistsError:
-            raise ParameterError(f"{path} is there already, and is never overwritten.") from None
-        except OSError as error:
-            raise ParameterError(f"{path} cannot be written: {error.strerror}.") from error
-
-
-class _Versioned(msgspec.Struct):
-    """What every version of a roster has."""
-
-    version: int = _ROSTER_VERSION
-
-
-def _check_version(version: int) -> None:
-    """Refuse rosters of other versions."""
-    if version != _ROSTER_VERSION:
-        raise ParameterError(f"the roster has version {shown(version)}; this tacit reads {_ROSTER_VERSION}.")
+        save_new(self.to_toml(), path)
 
 
 def _toml(fields: dict[str, Any]) -> str:
