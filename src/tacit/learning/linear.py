@@ -9,8 +9,8 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from tacit.errors import ParameterError, check_count, check_positive
-from tacit.learning.losses import Loss, Multinomial
+from tacit.errors import check_count, check_positive
+from tacit.learning.losses import Loss, check_outputs
 from tacit.learning.objective import NeuralObjective, Objective, RecordGradient, Records, clip_slopes
 from tacit.numerics import Array, row_products, weighted_sum
 
@@ -41,12 +41,7 @@ class LinearObjective:
 
     def __post_init__(self) -> None:
         check_count("features", self.features)
-        many = isinstance(self.loss, Multinomial)
-        check_count("outputs", self.outputs, low=2 if many else 1, high=None if many else 1)
-        if isinstance(self.loss, Multinomial) and self.loss.classes not in (None, self.outputs):
-            raise ParameterError(
-                f"outputs must be the {self.loss.classes} classes of the loss, got {self.outputs}."
-            )
+        check_outputs(self.loss, self.outputs)
         if self.feature_norm != math.inf:
             check_positive("feature_norm", self.feature_norm)
 

@@ -9,10 +9,10 @@ import msgspec
 import numpy as np
 from scipy import special
 
-from tacit.errors import check_count, check_positive, check_probability
+from tacit.errors import ParameterError, check_count, check_positive, check_probability
 from tacit.numerics import Array, BoolArray, settle
 
-__all__ = ["Huber", "Logistic", "Loss", "Multinomial", "PoissonLoss", "Squared", "loss_name"]
+__all__ = ["Huber", "Logistic", "Loss", "Multinomial", "PoissonLoss", "Squared", "check_outputs", "loss_name"]
 
 
 class Loss(Protocol):
@@ -236,6 +236,14 @@ class PoissonLoss(msgspec.Struct, frozen=True, tag_field="loss", tag="poisson"):
 def _one_hot(y: Array, classes: int) -> BoolArray:
     """Return whether record i has class k, shape (n, classes); a label that is not a class has none."""
     return np.asarray(y[:, None] == np.arange(classes))
+
+
+def check_outputs(loss: Loss, outputs: int) -> None:
+    """Refuse a number of predictions per record that a loss is not of."""
+    many = isinstance(loss, Multinomial)
+    check_count("outputs", outputs, low=2 if many else 1, high=None if many else 1)
+    if isinstance(loss, Multinomial) and loss.classes not in (None, outputs):
+        raise ParameterError(f"outputs must be the {loss.classes} classes of the loss, got {outputs}.")
 
 
 def loss_name(loss: Loss | None) -> str:

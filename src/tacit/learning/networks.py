@@ -14,9 +14,9 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from tacit.errors import ParameterError, check_choice, check_count, check_positive
+from tacit.errors import check_choice, check_count, check_positive
 from tacit.learning.joined import packs
-from tacit.learning.losses import Loss, Multinomial
+from tacit.learning.losses import Loss, check_outputs
 from tacit.learning.objective import Records, clip_slopes
 from tacit.numerics import Array, row_norms, row_products, settle, weighted_sum
 from tacit.randomness import PublicStream
@@ -63,12 +63,7 @@ class NetworkObjective:
         settle(self)
         check_count("features", self.features)
         check_count("hidden", self.hidden)
-        many = isinstance(self.loss, Multinomial)
-        check_count("outputs", self.outputs, low=2 if many else 1, high=None if many else 1)
-        if isinstance(self.loss, Multinomial) and self.loss.classes not in (None, self.outputs):
-            raise ParameterError(
-                f"outputs must be the {self.loss.classes} classes of the loss, got {self.outputs}."
-            )
+        check_outputs(self.loss, self.outputs)
         check_choice("activation", self.activation, get_args(Activation))
 
     @property

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -12,12 +11,11 @@ import numpy as np
 from tacit.errors import ParameterError
 from tacit.learning.loss_choice import LossChoice
 from tacit.learning.losses import Loss
-from tacit.learning.model import FittedModel, RowMap, unscale_target
-from tacit.learning.objective import NeuralObjective, Records
+from tacit.learning.model import FittedModel, RowMap
+from tacit.learning.objective import NeuralObjective
 from tacit.learning.public import PublicSample
-from tacit.learning.public_objective import PublicObjective
 from tacit.learning.regularization import Regularization
-from tacit.learning.task import DEFAULT_DIAMETER
+from tacit.learning.task import DEFAULT_DIAMETER, PosedTask
 from tacit.numerics import Array, Regularizer
 
 __all__ = ["LongFeatures", "NetworkModel", "NeuralTask", "OutputShape"]
@@ -120,31 +118,16 @@ class NetworkModel(FittedModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NeuralTask:
-    """The public shape of a network.
+class NeuralTask(PosedTask):
+    """The public shape of a network; the other attributes are as of `PosedTask`.
 
     Attributes:
-        features: How rows are mapped.
         objective: What is minimised, on mapped rows.
         start: The first point, of public weights, shape (size,).
-        classes: Labels in order, or None for a regression.
-        target: Bounds of a regression's target.
-        sample: Public records that say how rows are mapped, and may have labels; None without.
-        loss: What is minimised; None is logistic for classes, and squared for numbers.
     """
 
-    features: RowMap
     objective: NeuralObjective
     start: Array
-    classes: Array | None = None
-    target: tuple[float, float] | None = None
-    sample: PublicSample | None = None
-    loss: LossChoice | None = None
-
-    @property
-    def chosen(self) -> LossChoice:
-        """The loss, as a person names it."""
-        return self.loss or LossChoice.default(classifies=self.classes is not None)
 
     @property
     def gram(self) -> None:
@@ -155,19 +138,6 @@ class NeuralTask:
     def diameter(self) -> float:
         """About how far a solution is."""
         return DEFAULT_DIAMETER
-
-    def outcomes(self, y: Array) -> Array:
-        """Return what the loss is of, as `LinearTask.outcomes`."""
-        link = self.chosen.link(self.target)
-        return y if link is None or self.target is None else unscale_target(y, self.target) / link.unit
-
-    @cached_property
-    def public(self) -> PublicObjective | None:
-        """What is minimised, on public records with labels; None without."""
-        if self.sample is None or self.sample.y is None:
-            return None
-        records = Records.of(self.features(self.sample.X), self.outcomes(self.sample.y))
-        return PublicObjective(self.objective, records)
 
     def regularizer(self, chosen: Regularization) -> Regularizer:
         """Return what is added to the mean loss, on all weights.

@@ -6,7 +6,7 @@ import math
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 import pandas as pd
@@ -27,6 +27,7 @@ __all__ = [
     "DEFAULT_DIAMETER",
     "REGRESSION_DIAMETER",
     "LinearTask",
+    "PosedTask",
     "Task",
     "array_of",
     "bounded_features",
@@ -101,18 +102,15 @@ class Task(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinearTask:
-    """The public shape of one linear model: its features, and what it predicts.
+class PosedTask:
+    """What linear models and networks have in common: features, labels and a loss.
 
     Attributes:
-        features: How rows are mapped; those that stay raw are for a regression with a stated moment.
+        features: How rows are mapped.
         classes: Labels in order, or None for a regression.
         target: Bounds of a regression's target; None where it stays in its own units too.
         sample: Public records that say how rows are mapped, and may have labels; None without.
         loss: What is minimised; None is logistic for classes, and squared for numbers.
-
-    Raises:
-        ParameterError: The loss is for other labels, or needs bounds that there are not.
     """
 
     features: RowMap
@@ -120,6 +118,39 @@ class LinearTask:
     target: tuple[float, float] | None = None
     sample: PublicSample | None = None
     loss: LossChoice | None = None
+
+    @property
+    def chosen(self) -> LossChoice:
+        """The loss, as a person names it."""
+        return self.loss or LossChoice.default(classifies=self.classes is not None)
+
+    def outcomes(self, y: Array) -> Array:
+        """Return what the loss is of, shape (n,): y itself, or counts in units of the link.
+
+        Args:
+            y: Positions of classes, or targets as `scale_target` scales them; NaN stays NaN.
+        """
+        link = self.chosen.link(self.target)
+        return y if link is None or self.target is None else unscale_target(y, self.target) / link.unit
+
+    @cached_property
+    def public(self) -> PublicObjective | None:
+        """What is minimised, on public records with labels; None without."""
+        if self.sample is None or self.sample.y is None:
+            return None
+        records = Records.of(self.features(self.sample.X), self.outcomes(self.sample.y))
+        return PublicObjective(cast(Task, self).objective, records)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearTask(PosedTask):
+    """The public shape of one linear model: its features, and what it predicts.
+
+    Features that stay raw are for a regression with a stated moment.
+
+    Raises:
+        ParameterError: The loss is for other labels, or needs bounds that there are not.
+    """
 
     def __post_init__(self) -> None:
         if isinstance(self.features, RawFeatures):
@@ -147,11 +178,6 @@ class LinearTask:
         return cls(features=features, classes=classes, target=target, sample=sample, loss=loss)
 
     @property
-    def chosen(self) -> LossChoice:
-        """The loss, as a person names it."""
-        return self.loss or LossChoice.default(classifies=self.classes is not None)
-
-    @property
     def objective(self) -> LinearObjective:
         """What is minimised, on mapped rows and `outcomes`."""
         return LinearObjective(
@@ -161,29 +187,12 @@ class LinearTask:
             feature_norm=math.inf if isinstance(self.features, RawFeatures) else 1.0,
         )
 
-    def outcomes(self, y: Array) -> Array:
-        """Return what the loss is of, shape (n,): y itself, or counts in units of the link.
-
-        Args:
-            y: Positions of classes, or targets as `scale_target` scales them; NaN stays NaN.
-        """
-        link = self.chosen.link(self.target)
-        return y if link is None or self.target is None else unscale_target(y, self.target) / link.unit
-
     @cached_property
     def gram(self) -> Array | None:
         """About the mean of x x^T over mapped rows x, from the public sample; None without."""
         if self.sample is None or isinstance(self.features, RawFeatures):
             return None
         return self.sample.gram(self.features)
-
-    @cached_property
-    def public(self) -> PublicObjective | None:
-        """What is minimised, on public records with labels; None without."""
-        if self.sample is None or self.sample.y is None:
-            return None
-        records = Records.of(self.features(self.sample.X), self.outcomes(self.sample.y))
-        return PublicObjective(self.objective, records)
 
     @property
     def start(self) -> None:
