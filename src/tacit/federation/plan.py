@@ -21,7 +21,7 @@ from tacit.errors import (
 from tacit.federation.batches import Disjoint, Full
 from tacit.federation.correlated import CorrelatedStep
 from tacit.federation.limits import LONGEST_PLAN, MOST_DOTS, MOST_KINDS, MOST_ROUNDS, MOST_STATE
-from tacit.federation.public_texts import check_version, read_versioned
+from tacit.federation.public_texts import check_known_version, read_versioned
 from tacit.federation.schedule import Schedule
 from tacit.federation.shares import check_honest_shares
 from tacit.federation.steps import AnyStep, Group, Kinds, TurnWalk, changed, composed, of_means, repeated
@@ -70,7 +70,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     def __post_init__(self) -> None:
         settle(self)
-        check_version(self.version, known=_PLAN_VERSION, what="plan")
+        check_known_version(self.version, known=_PLAN_VERSION, what="plan")
         # First, because groups could make a short plan a long list.
         many = sum(len(steps) for steps, _ in self._groups)
         check_count("the number of steps of a plan", many, high=MOST_KINDS)

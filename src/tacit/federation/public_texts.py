@@ -10,7 +10,7 @@ import msgspec
 
 from tacit.errors import ParameterError, printable, shown
 
-__all__ = ["check_version", "read_versioned", "save_new"]
+__all__ = ["check_known_version", "read_versioned", "save_new"]
 
 _LONGEST_REASON: Final = 300
 """Characters: a parser quotes names of any length."""
@@ -24,7 +24,7 @@ class _Versioned(msgspec.Struct):
     version: int | msgspec.UnsetType = msgspec.UNSET
 
 
-def check_version(version: int, *, known: int, what: str) -> None:
+def check_known_version(version: int, *, known: int, what: str) -> None:
     """Refuse another version than the one that is known; `what` has it."""
     if version != known:
         raise ParameterError(f"the {what} has version {shown(version)}; this tacit reads {known}.")
@@ -45,7 +45,7 @@ def read_versioned(text: str, kind: type[_Text], *, known: int, what: str) -> _T
     try:
         # First, because a later version may have fields that this one does not know.
         version = msgspec.toml.decode(text, type=_Versioned).version
-        check_version(known if version is msgspec.UNSET else version, known=known, what=what)
+        check_known_version(known if version is msgspec.UNSET else version, known=known, what=what)
         return msgspec.toml.decode(text, type=kind)
     except ParameterError:
         raise

@@ -19,7 +19,7 @@ from tacit.errors import AuthenticationError, ParameterError, shown
 from tacit.federation.network.certificates import ServiceKey
 from tacit.federation.network.keys import SIGNATURE_BYTES, SigningKey, VerifyKey, fingerprint
 from tacit.federation.network.roster import SERVER, SHUFFLER, Roster, ServerEntry, ShufflerEntry, SiloEntry
-from tacit.federation.public_texts import check_version, read_versioned, save_new
+from tacit.federation.public_texts import check_known_version, read_versioned, save_new
 
 __all__ = ["CARD_ENDING", "Card", "PartyRole", "roster_of_cards"]
 
@@ -64,7 +64,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     version: int = _CARD_VERSION
 
     def __post_init__(self) -> None:
-        check_version(self.version, known=_CARD_VERSION, what="card")
+        check_known_version(self.version, known=_CARD_VERSION, what="card")
         if self.role != "silo" and self.name != self.role:
             raise ParameterError(
                 f"name must be {self.role!r} on the card of the {self.role}, got {shown(self.name)}."

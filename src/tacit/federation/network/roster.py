@@ -22,7 +22,7 @@ from tacit.errors import (
     shown,
 )
 from tacit.federation.network.keys import SealingKey, VerifyKey, fingerprint
-from tacit.federation.public_texts import check_version, read_versioned, save_new
+from tacit.federation.public_texts import check_known_version, read_versioned, save_new
 
 __all__ = ["SERVER", "SHUFFLER", "Roster", "ServerEntry", "ShufflerEntry", "SiloEntry"]
 
@@ -126,7 +126,7 @@ class Roster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     version: int = _ROSTER_VERSION
 
     def __post_init__(self) -> None:
-        check_version(self.version, known=_ROSTER_VERSION, what="roster")
+        check_known_version(self.version, known=_ROSTER_VERSION, what="roster")
         check_name("federation", self.federation)
         check_count("the number of silos", len(self.silos), high=_MOST_SILOS)
         _check_different("the name of a silo", [one.name for one in self.silos])
