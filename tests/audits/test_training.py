@@ -49,7 +49,6 @@ def by_rule() -> Settings:
 CASES: dict[str, Settings] = {
     "local": BASE,
     "central": replace(BASE, trust=TrustModel.CENTRAL),
-    "discrete": replace(BASE, noise="discrete-gaussian"),
     "zero-out": replace(BASE, relation=Relation.ZERO_OUT),
     "add-remove": replace(BASE, relation=Relation.ADD_REMOVE),
     "persons": replace(BASE, unit=Unit.PERSON),

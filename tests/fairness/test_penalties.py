@@ -23,6 +23,7 @@ from tacit.fairness import (
 )
 from tacit.fairness.scores import probabilities
 from tests.fairness.problems import problem, slope
+from tests.loops import each
 
 RNG = np.random.default_rng(11)
 T1, T2 = [[0.4, 0.2], [0.1, 0.3]], [[0.2, 0.05, 0.05], [0.1, 0.15, 0.05], [0.05, 0.05, 0.3]]
@@ -35,10 +36,10 @@ def drawn(of: FairProblem) -> tuple[np.ndarray, np.ndarray]:
     return scores, probabilities(scores)
 
 
-@pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("groups", [2, 3])
-@pytest.mark.parametrize("fairness", NOTIONS)
-@pytest.mark.parametrize("name", PenaltyName)
+@each("classes", [2, 3])
+@each("groups", [2, 3])
+@each("fairness", NOTIONS)
+@each("name", PenaltyName)
 def test_slopes_are_the_derivative_of_the_value(name: str, fairness: str, groups: int, classes: int) -> None:
     of = problem(regularizer=name, fairness=fairness, groups=groups, classes=classes, n=24)
     scores, F = drawn(of)

@@ -37,7 +37,7 @@ SILOS = np.arange(N) % 3
 @pytest.mark.parametrize("kind", [FederatedLogisticRegression, FederatedLinearRegression])
 @pytest.mark.filterwarnings("default")
 def test_scikit_learn_accepts_them(kind: Any) -> None:
-    found = check_estimator(kind(random_state=0), on_skip=None, on_fail=None)
+    found = check_estimator(kind(random_state=0, rounds=60), on_skip=None, on_fail=None)
     held = [one["check_name"] for one in found if one["status"] == "passed"]
     assert [one for one in found if one["status"] not in ("passed", "skipped")] == []
     assert len(held) > 40

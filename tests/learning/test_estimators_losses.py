@@ -211,7 +211,7 @@ def test_a_quantile_is_clipped_nowhere_by_itself() -> None:
 def test_regressions_keep_the_rules_of_scikit_learn() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        check_estimator(FederatedLinearRegression(loss="quantile"))
+        check_estimator(FederatedLinearRegression(loss="quantile", rounds=150))
     assert clone(FederatedLinearRegression(loss="quantile", smoothing=3.0)).get_params()["smoothing"] == 3.0
 
 

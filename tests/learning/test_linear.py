@@ -32,6 +32,7 @@ from tacit.learning.objective import PerPerson
 from tacit.means import AdditiveMean, GaussianNoise
 from tacit.numerics import Array, clip_rows
 from tacit.privacy import Order
+from tests.loops import each
 
 LOSSES: list[Loss] = [Logistic(), Squared(), Huber(threshold=0.7), Hinge(smoothing=3.0), Multinomial()]
 FEATURES = 3
@@ -61,9 +62,9 @@ def test_gradients_are_derivatives_of_values(loss: Loss) -> None:
     np.testing.assert_allclose(objective.gradients(w, records), numeric, atol=2e-4, rtol=1e-5)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("radius", [0.0, 1e-3, 0.8, 1e9])
-@pytest.mark.parametrize("loss", LOSSES, ids=lambda x: type(x).__name__)
+@each("dtype", [np.float32, np.float64])
+@each("radius", [0.0, 1e-3, 0.8, 1e9])
+@each("loss", LOSSES)
 def test_the_fused_sum_adds_up_clipped_gradients(loss: Loss, radius: float, dtype: type[np.floating]) -> None:
     objective, records = objective_of(loss), some_records(loss, 500, seed=3, dtype=dtype)
     w = np.random.default_rng(4).standard_normal(objective.size)
@@ -75,9 +76,9 @@ def test_the_fused_sum_adds_up_clipped_gradients(loss: Loss, radius: float, dtyp
     np.testing.assert_allclose(fused, slow, rtol=0, atol=tolerance)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("radius", [0.0, 1e-3, 0.7, 1e9])
-@pytest.mark.parametrize("loss", LOSSES, ids=lambda x: type(x).__name__)
+@each("dtype", [np.float32, np.float64])
+@each("radius", [0.0, 1e-3, 0.7, 1e9])
+@each("loss", LOSSES)
 def test_slopes_times_features_are_clipped_gradients(
     loss: Loss, radius: float, dtype: type[np.floating]
 ) -> None:

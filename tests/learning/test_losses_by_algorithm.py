@@ -13,6 +13,7 @@ from tacit.learning import ALGORITHMS, LOSSES, FederatedLinearRegression, Federa
 from tacit.learning.loss_choice import CLASS_LOSSES, NUMBER_LOSSES
 from tacit.ledger import Ledger
 from tacit.privacy import Neighbours, PrivacyBudget
+from tests.loops import each
 
 RNG = np.random.default_rng(3)
 X = RNG.uniform(-1, 1, (120, 2))
@@ -107,7 +108,7 @@ def test_each_pair_trains_or_says_why_not(algorithm: str, loss: str, ledger: Led
 
 
 @pytest.mark.parametrize("loss", KINKED)
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@each("algorithm", ALGORITHMS)
 def test_a_kink_is_refused_by_all_that_need_smoothness(algorithm: str, loss: str, ledger: Ledger) -> None:
     if algorithm in NEED_NO_SMOOTHNESS:
         assert fit(model(algorithm, loss, smoothing=0.0)).model_.w.any()

@@ -116,10 +116,16 @@ def summed(
     units: Records, measure: Measure, goal: LinearObjective, at: Mapping[str, Array], asked: Round
 ) -> Array:
     """What the silo's message holds, without the factor 1/n."""
-    rng, contributions = np.random.default_rng(7), Contributions(units, known(goal))
+    rng, contributions = np.random.default_rng(7), contributed(measure.statistic, goal)
     (fused,) = contributions.check(Step(measures=(measure,)), at)
     messages = contributions.messages(measure, units, at=at, round=asked, fused=fused, party=0, rng=rng)
     return np.asarray(measure.estimator.decode(messages, asked, rng=rng) * asked.n)
+
+
+@cache
+def contributed(name: str, goal: LinearObjective) -> Contributions:
+    """Of any units, one statistic: to look for its methods takes longer than to evaluate it."""
+    return Contributions(Records.of(np.zeros((0, D)), np.zeros(0)), {name: known(goal)[name]})
 
 
 @cache

@@ -33,7 +33,7 @@ from tests.statistics import FALSE_ALARM, z_bound
 SIZES = (5, 9, 7)
 DATA = [rows(k, n) for k, n in enumerate(SIZES)]
 SHUFFLED = [case for case in ESTIMATORS if case.make(3, 1).trust is TrustModel.SHUFFLE]
-DRAWS = 300
+DRAWS = 200
 
 
 def plain(mean: Any) -> Any:

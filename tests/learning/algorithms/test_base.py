@@ -25,6 +25,7 @@ from tacit.learning import (
 )
 from tacit.learning.algorithms.base import check_strong_convexity
 from tacit.numerics import Array, Zero, strongly_convex_log_weights, strongly_convex_schedule
+from tests.loops import each
 
 DIAMETER = 2.0
 
@@ -58,9 +59,9 @@ PROVEN: list[Algorithm] = [
 ]
 
 
-@pytest.mark.parametrize("variance", [0.0, 0.01, 1.0])
-@pytest.mark.parametrize("rounds", [1, 7, 60])
-@pytest.mark.parametrize("algorithm", PROVEN, ids=str)
+@each("variance", [0.0, 0.01, 1.0])
+@each("rounds", [1, 7, 60])
+@each("algorithm", PROVEN)
 def test_the_error_bound_holds(algorithm: Algorithm, rounds: int, variance: float) -> None:
     problem = problem_with(variance)
     for curvature in (0.05, 0.2, 1.0):  # from mu to beta

@@ -33,6 +33,7 @@ from tacit.learning.algorithms import registry, statistics_of
 from tacit.learning.gradient_norms import NORMS, GradientNorms
 from tacit.means import GaussianNoise
 from tacit.privacy import TrustModel
+from tests.loops import each
 
 ANY: Any = Union[tuple(ALGORITHMS.values())]  # noqa: UP007 - of classes that are known when it runs
 CHOSEN: list[Any] = [
@@ -44,7 +45,7 @@ CHOSEN: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
+@each("name", ALGORITHMS)
 def test_every_name_makes_an_algorithm(name: str) -> None:
     make: Any = ALGORITHMS[name]
     algorithm: Algorithm = make(rounds=7)
@@ -143,8 +144,8 @@ def test_a_delta_of_zero_is_for_who_has_an_option_for_it() -> None:
     assert about("semi-ldp").needs == "convex"
 
 
-@pytest.mark.parametrize("trust", [TrustModel.LOCAL, TrustModel.AGGREGATE, TrustModel.CENTRAL])
-@pytest.mark.parametrize("name", ALGORITHMS)
+@each("trust", [TrustModel.LOCAL, TrustModel.AGGREGATE, TrustModel.CENTRAL])
+@each("name", ALGORITHMS)
 def test_an_algorithm_makes_steps_under_the_trust_models_that_it_names_only(
     name: str, trust: TrustModel
 ) -> None:
@@ -220,8 +221,8 @@ def test_options_that_an_algorithm_does_not_have_are_refused(
         make_algorithm(name, **options)
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
-@pytest.mark.parametrize("rounds", [0, -1, 2.5, "many", True])
+@each("name", ALGORITHMS)
+@each("rounds", [0, -1, 2.5, "many", True])
 def test_bad_rounds_are_refused(name: str, rounds: Any) -> None:
     with pytest.raises(ParameterError, match="rounds must be a whole number >= 1"):
         ALGORITHMS[name](rounds=rounds)
@@ -249,7 +250,7 @@ def test_bad_parameters_are_refused(name: str, values: dict[str, Any], message: 
         make(**values)
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
+@each("name", ALGORITHMS)
 def test_numbers_become_those_of_python(name: str) -> None:
     """Else two equal algorithms would be written differently, or not at all."""
     make: Any = ALGORITHMS[name]
@@ -261,8 +262,8 @@ def test_numbers_become_those_of_python(name: str) -> None:
 # As text
 
 
-@pytest.mark.parametrize("form", [msgspec.json, msgspec.toml, msgspec.msgpack])
-@pytest.mark.parametrize("algorithm", [*CHOSEN, *(make() for make in ALGORITHMS.values())], ids=repr)
+@each("form", [msgspec.json, msgspec.toml, msgspec.msgpack])
+@each("algorithm", [*CHOSEN, *(make() for make in ALGORITHMS.values())])
 def test_an_algorithm_reads_back_equal(algorithm: Any, form: Any) -> None:
     text = form.encode({k: v for k, v in msgspec.to_builtins(algorithm).items() if v is not None})
     assert form.decode(text, type=ANY) == algorithm

@@ -290,17 +290,17 @@ def test_samples_are_in_the_variance_of_votes_too() -> None:
 
 @pytest.mark.parametrize("trust", [LOCAL, CENTRAL])
 def test_an_attack_on_whole_runs_stays_below_the_claim_and_catches_half_the_noise(trust: TrustModel) -> None:
-    plain = canary_settings(PrivacyBudget(1.0, 0.3), rounds=3, dim=1, trust=trust)
+    plain = canary_settings(PrivacyBudget(1.0, 0.3), rounds=2, dim=1, trust=trust)
     settings = Settings(
         objective=plain.objective,
-        algorithm=NoisySignSGD(rounds=3, step_size=0.1),
+        algorithm=NoisySignSGD(rounds=2, step_size=0.1),
         trust=trust,
         budget=plain.budget,
         clip=1.0,
     )
     found = [
         audit_training(
-            settings, noise_factor=factor, runs=1500, confidence=1 - FALSE_ALARM, rng=simulated(4, "audit")
+            settings, noise_factor=factor, runs=800, confidence=1 - FALSE_ALARM, rng=simulated(4, "audit")
         )
         for factor in (1.0, 0.5)
     ]
