@@ -295,7 +295,7 @@ class RecordGradient:
     @property
     def joins(self) -> bool:
         """Whether the objective adds up several silos in one call."""
-        return issubclass(type(self.objective), JoinedObjective)  # whose answers are kept, unlike those of isinstance
+        return issubclass(type(self.objective), JoinedObjective)  # isinstance searches anew each time
 
     def clipped_sums(
         self, silos: Sequence[Any], at: Mapping[str, Array], radius: float, dtype: type[np.floating[Any]]
