@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import nn
 
 from tacit.errors import ParameterError
+from tacit.learning.architecture import read_shape
 from tacit.learning.modules.network import HookedModule
 
-__all__ = ["check_device", "check_factors", "check_module", "check_rows", "probe_records"]
+__all__ = [
+    "check_device",
+    "check_factors",
+    "check_module",
+    "check_record_shape",
+    "check_rows",
+    "probe_records",
+]
 
 _PROBED = 5
 """Records that are tried."""
@@ -88,6 +96,24 @@ def probe_records(network: HookedModule, *, tokens: int | None, n: int = _PROBED
     else:
         found = torch.randn((n, *network.shape), generator=source).to(network.dtype)
     return found.to(network.device)
+
+
+def check_record_shape(module: Any, shape: Sequence[int] | None) -> tuple[int, ...]:
+    """Return the shape of a record: as it is given, or as the first layer takes it.
+
+    Raises:
+        ParameterError: None is given, and the first layer is not linear.
+    """
+    if shape is not None:
+        return read_shape(shape)
+    first = next(
+        (one for one in module.modules() if next(one.parameters(recurse=False), None) is not None), None
+    )
+    if type(first).__name__ != "Linear":
+        raise ParameterError(
+            "shape must be given, the shape of one record, unless the first layer is linear."
+        )
+    return (int(first.in_features),)  # type: ignore[union-attr]
 
 
 def check_rows(network: HookedModule, records: Any) -> Any:

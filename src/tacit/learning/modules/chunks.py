@@ -5,15 +5,27 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
 from tacit.numerics import Array
 
-__all__ = ["Sizes", "Totals", "filled", "isolated", "taken"]
+__all__ = ["NUMBERS", "Sizes", "Totals", "filled", "isolated", "taken"]
 
 Said = TypeVar("Said")
+
+NUMBERS = 2**24
+"""Numbers that layers keep of a chunk of records, about."""
+
+_CHUNK = 256
+"""Records of a chunk at most, where nothing else is asked for."""
+
+_LARGE = 1024
+"""The same of small modules: it takes two thirds of the time of four."""
+
+_SMALL = 32
+"""Records of the least chunk."""
 
 _FULL = 0.75
 """The share of a chunk from which on one that is filled up is faster than two."""
@@ -91,6 +103,32 @@ class Sizes:
         self._most, self._alike, self._how = 1 << (most.bit_length() - 1), alike, how
         self._others = others
         self._tried: dict[tuple[Any, ...], bool] = {}
+
+    @classmethod
+    def of(
+        cls,
+        chunk: int | None,
+        room: int,
+        alike: Callable[..., bool],
+        how: Callable[[], tuple[int, bool]],
+        *,
+        plain: bool,
+    ) -> Self:
+        """Return the sizes for a module: that which is asked for, or such as layers have room for.
+
+        Args:
+            chunk: What is asked for, if anything is.
+            room: Records whose numbers in layers are `NUMBERS`.
+            alike: As above.
+            how: The same.
+            plain: Whether the module is a sequence of linear layers, which takes larger chunks.
+        """
+        if chunk is not None:
+            return cls(chunk, [], alike, how)
+        most = min(_CHUNK, max(1, room))
+        last = _LARGE if plain and room >= _LARGE else most
+        others = [_SMALL * 2**k for k in range(6) if _SMALL * 2**k <= last]
+        return cls(most, others, alike, how)
 
     @property
     def usual(self) -> int:

@@ -12,32 +12,13 @@ from typing import Any
 import numpy as np
 
 from tacit.errors import ParameterError, TacitError, check_count, install_extra
-from tacit.learning.architecture import read_shape
 from tacit.learning.joined import packs
 from tacit.learning.losses import Loss
-from tacit.learning.modules.chunks import Sizes, Totals, filled, isolated, taken
+from tacit.learning.modules.chunks import NUMBERS, Sizes, Totals, filled, isolated, taken
 from tacit.learning.objective import Records, clip_slopes
 from tacit.numerics import Array
 
 __all__ = ["ModuleObjective", "torch_objective"]
-
-_NUMBERS = 2**24
-"""Numbers that layers keep of a chunk of records, about."""
-
-_CHUNK = 256
-"""Records of a chunk at most, where nothing else is asked for."""
-
-_LARGE = 1024
-"""The same of small modules: it takes two thirds of the time of four."""
-
-_SMALL = 32
-"""Records of the least chunk."""
-
-_PROBES = 8
-"""Records by which places and sizes of chunks are compared: more for small chunks, fewer for large records.
-
-Other code for single numbers has another last bit for few of them only, such as one in forty.
-"""
 
 _ONE_AT_A_TIME = threading.RLock()
 """A module holds one point at a time."""
@@ -93,7 +74,7 @@ class ModuleObjective:
             check_count("tokens", tokens)
         if chunk is not None:
             check_count("chunk", chunk)
-        self.shape, self.tokens, self.loss = _shape(module, shape), tokens, loss
+        self.shape, self.tokens, self.loss = checks.check_record_shape(module, shape), tokens, loss
         self._options: dict[str, Any] = {"device": device, "chunk": chunk, "autocast": autocast}
         self.features = math.prod(self.shape)
         self.straight_norm = float(getattr(module, "straight_norm", math.inf))
@@ -109,10 +90,13 @@ class ModuleObjective:
             self._network, records, lambda said: self._slopes(said, np.full(len(said), self._slopes.label))
         )
         self._numbers = max(numbers, 1)
-        wanted = min(_CHUNK, max(1, _NUMBERS // self._numbers)) if chunk is None else chunk
-        roomy = self._network.sequence is not None and numbers * _LARGE <= _NUMBERS
-        others = [_SMALL * 2**k for k in range(6) if _SMALL * 2**k <= (_LARGE if roomy else wanted)]
-        self._sizes = Sizes(wanted, others if chunk is None else [], self._alike, self._network.rounding)
+        self._sizes = Sizes.of(
+            chunk,
+            NUMBERS // self._numbers,
+            self._alike,
+            self._network.rounding,
+            plain=self._network.sequence is not None,
+        )
         self._start = self._network.flat()
 
     def __reduce__(self) -> Any:
@@ -378,33 +362,18 @@ class ModuleObjective:
 
     def _alike(self, *chunks: int) -> bool:
         """Whether equal records have equal gradients to the last bit, wherever in which chunk they stand."""
-        if max(chunks) == 1:
-            return True
-        from tacit.learning.modules.checks import probe_records
+        from tacit.learning.modules.places import alike
 
-        # Three threads or more part what they compute anywhere, two at a multiple of every register.
-        parted = 16 if self._network.rounding()[0] > 2 else 1
-        turns = _PROBES * max(parted, 16 // max(chunks))
-        turns = min(turns, max(_PROBES, 2 * _NUMBERS // (self._numbers * max(chunks))))
-        records = probe_records(self._network, tokens=self.tokens, n=turns).flatten(1).cpu().numpy()
-        # Where a module starts, a layer may be zero, and hide all that goes back through it.
-        moved = self._start + 0.1 * np.sin(np.arange(self.size, dtype=np.float64) ** 2)
         with _ONE_AT_A_TIME, self._network.alike():
-            self._network.load(moved)
-            return all(self._repeats(record, chunks) for record in records)
-
-    def _repeats(self, record: Array, chunks: Sequence[int]) -> bool:
-        """Whether all copies of a record in full chunks have the same numbers, to the last bit."""
-        first: dict[tuple[str, int], Any] = {}
-        for chunk in chunks:
-            X, y = np.repeat(record[None], chunk, axis=0), np.full(chunk, self._slopes.label)
-            for name, part in self._back(X, y).items():
-                numbers = [one for one in vars(part).values() if isinstance(one, self._torch.Tensor)]
-                numbers += [part.squared(exact=exact) for exact in (True, False)]
-                for k, one in enumerate(numbers):
-                    if not bool((one == first.setdefault((name, k), one[:1].clone())).all()):
-                        return False
-        return True
+            return max(chunks) == 1 or alike(
+                self._network,
+                self._back,
+                chunks,
+                start=self._start,
+                label=self._slopes.label,
+                tokens=self.tokens,
+                room=2 * NUMBERS // self._numbers,
+            )
 
 
 def torch_objective(
@@ -469,17 +438,3 @@ def _torch() -> Any:
     except ImportError as error:
         raise TacitError(f"an objective of a PyTorch module needs it; {install_extra('torch')}.") from error
     return torch
-
-
-def _shape(module: Any, shape: Sequence[int] | None) -> tuple[int, ...]:
-    """Return the shape of a record."""
-    if shape is not None:
-        return read_shape(shape)
-    first = next(
-        (one for one in module.modules() if next(one.parameters(recurse=False), None) is not None), None
-    )
-    if type(first).__name__ != "Linear":
-        raise ParameterError(
-            "shape must be given, the shape of one record, unless the first layer is linear."
-        )
-    return (int(first.in_features),)  # type: ignore[union-attr]
