@@ -23,7 +23,7 @@ from tacit.learning.modules.parts import (
 
 __all__ = ["Folded", "combined", "difference"]
 
-_AT_ONCE = 2**17
+_AT_ONCE = 2**18
 """Numbers of rows that are formed at once: they stay in the cache."""
 
 _WRITTEN = 8
@@ -60,9 +60,10 @@ class Folded:
             totals += plain(found)
             return
         calls = [call.scaled(factors) for call in self.calls]
-        for silo, part in segments:
+        for silo, segment in segments:
             for call in calls:
-                totals[silo] += plain(_folded(call, part))
+                for part in _parts(segment, self._wide):
+                    totals[silo] += plain(_folded(call, part))
 
     def rows(self, part: slice) -> Any:
         """Return the rows."""
@@ -104,9 +105,7 @@ class Folded:
 
     def _parts(self, size: int) -> Iterator[slice]:
         """Yield slices of records with so many numbers each."""
-        step = 2 ** (max(1, _AT_ONCE // max(size, self._wide)).bit_length() - 1)
-        for start in range(0, self._n, step):
-            yield slice(start, min(start + step, self._n))
+        return _parts(slice(0, self._n), max(size, self._wide))
 
     @property
     def _wide(self) -> int:
@@ -198,6 +197,13 @@ def difference(first: ParameterRows, second: ParameterRows, factors: tuple[Any, 
         )
     calls = [call for part in (one, other) for call in getattr(part, "calls", [part])]
     return Folded(calls)
+
+
+def _parts(segment: slice, size: int) -> Iterator[slice]:
+    """Yield slices of a segment of records that have so many numbers each: few at once."""
+    step = 2 ** (max(1, _AT_ONCE // size).bit_length() - 1)
+    for start in range(segment.start, segment.stop, step):
+        yield slice(start, min(start + step, segment.stop))
 
 
 def _within(segment: slice, part: slice) -> slice:

@@ -192,14 +192,18 @@ class HookedModule:
             return
         if self.rewrites or not self._untouched:
             return
-        lengths = norms if _equal(self._held.numpy(), X) else _where_equal(self._held.numpy(), X, norms)
-        for part in parts.values():
-            if (
-                isinstance(part, Product)
-                and part.groups == 1
-                and part.right.data_ptr() == self._held.data_ptr()
-                and part.right.numel() == self._held.numel()
-            ):
+        held = self._held
+        told = [
+            part
+            for part in parts.values()
+            if isinstance(part, Product)
+            and part.groups == 1
+            and part.right.data_ptr() == held.data_ptr()
+            and part.right.numel() == held.numel()
+        ]
+        if told:
+            lengths = norms if _equal(held.numpy(), X) else _where_equal(held.numpy(), X, norms)
+            for part in told:
                 part.lengths = tensor_of(lengths, torch.float64, self.device)
 
     def room(self, silos: int, *, exact: bool) -> Any:

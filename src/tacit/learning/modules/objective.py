@@ -6,7 +6,8 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from functools import partial
+from functools import partial, reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -351,7 +352,7 @@ class ModuleObjective:
 
     def _factors(self, parts: Mapping[str, Any], radius: float, *, exact: bool) -> Any:
         """Return what rows are to be multiplied with, shape (chunk,); 0 for what is not finite."""
-        squares = sum(part.squared(exact=exact) for part in parts.values())
+        squares = reduce(add, (part.squared(exact=exact) for part in parts.values()))
         # In whatever order squares were added up.
         inside = radius * (1 - (self.size + 256) * 2.0**-53 - self._network.slack)
         with np.errstate(over="ignore", invalid="ignore"):

@@ -3,7 +3,7 @@
 A row of a parameter is the part of a record's gradient that belongs to it. `exact` sums follow
 docs/theory/sums.md: a row is an outer product of two vectors, or is formed in memory before it is measured
 and added up, so that no sum within a row cancels what a norm has not seen. Others may use ghost norms, and
-add up all positions of all records in one product.
+add up all positions of some records in one product.
 """
 
 from __future__ import annotations
@@ -73,9 +73,8 @@ def times(values: Any, factors: Any) -> Any:
 
     What is below the normal numbers is 0, too: it is rounded coarsely.
     """
-    scaled = values * factors.to(values.dtype).reshape(-1, *[1] * (values.ndim - 1))
-    # An infinity times zero is NaN, which fails the comparison.
-    return torch.where(scaled.abs() >= torch.finfo(scaled.dtype).tiny, scaled, 0)
+    scaled = without_bad(values, factors) * factors.to(values.dtype).reshape(-1, *[1] * (values.ndim - 1))
+    return functional.hardshrink(scaled, torch.finfo(scaled.dtype).tiny)
 
 
 def squares(values: Any) -> Any:
@@ -94,6 +93,12 @@ def squares(values: Any) -> Any:
     if bool(odd.any()):
         found[odd] = torch.linalg.vector_norm(flat[odd].double(), dim=1) ** 2
     return found
+
+
+def _exact_squares(values: Any) -> Any:
+    """Return the squared norms of vectors, which are the last dimension, in float64."""
+    values = values.double()
+    return torch.linalg.vecdot(values, values)
 
 
 def rounds_to_single() -> bool:
@@ -149,13 +154,13 @@ class Product:
 
     def squared(self, *, exact: bool) -> Any:  # noqa: ARG002
         """Return the squared norm of each row."""
-        left = torch.linalg.vector_norm(self.left, dim=2, dtype=torch.float64) ** 2
+        left = _exact_squares(self.left)
         if self.groups > 1:
-            right = torch.linalg.vector_norm(self.right, dim=2, dtype=torch.float64) ** 2
-            return (left * (right + 1 if self.biased else right)).sum(1)
+            right = _exact_squares(self.right)
+            return (torch.addcmul(left, left, right) if self.biased else left * right).sum(1)
         # Only one of both is measured in single precision.
-        right = squares(self.right) if self.lengths is None else self.lengths**2
-        return left[:, 0] * (right + 1 if self.biased else right)
+        left, right = left[:, 0], squares(self.right) if self.lengths is None else self.lengths.square()
+        return torch.addcmul(left, left, right) if self.biased else left * right
 
     def add(self, totals: Any, factors: Any, segments: Sequence[Segment], *, onto: int = 1) -> None:
         """Add rows times factors to totals of silos; `onto` is 0 where, of one group, these are forgotten."""
@@ -170,8 +175,11 @@ class Product:
             else:
                 own += torch.einsum("ngp,ngd->gpd", left[part], right[part])
             if self.biased:
-                slopes = left[part].flatten(1)
-                totals[silo, size:].addmv_(slopes.T, slopes.new_ones(len(slopes)), beta=onto)
+                slopes, bias = left[part].flatten(1), totals[silo, size:]
+                if onto:
+                    bias += slopes.sum(0)
+                else:
+                    torch.sum(slopes, 0, out=bias)
 
     def rows(self, part: slice) -> Any:
         """Return the rows."""
@@ -248,21 +256,28 @@ class Outer:
 
     def factors(self, part: slice) -> tuple[Any, Any]:
         """Return both factors, of shape (n, groups, positions, p or d); see `plain` for their order."""
-        inputs, slopes, (p, d), groups = self.inputs[part], self.slopes[part], self.sides, self.groups
+        slopes, patches = (one[part] for one in self._laid)
+        # Patches overlap: they are copied into the order of a matrix product.
+        return slopes, patches.reshape(len(slopes), self.groups, -1, self.sides[1])
+
+    @cached_property
+    def _laid(self) -> tuple[Any, Any]:
+        """Derivatives, shape (n, groups, positions, p), and a view of all patches, channels last."""
+        inputs, slopes, (p, d), groups = self.inputs, self.slopes, self.sides, self.groups
         n, layer = len(slopes), self.layer
         if isinstance(layer, torch.nn.Linear):
             return slopes.reshape(n, 1, -1, p), inputs.reshape(n, 1, -1, d)
-        mode = "constant" if layer.padding_mode == "zeros" else layer.padding_mode
-        padded = functional.pad(inputs, layer._reversed_padding_repeated_twice, mode=mode)
+        if any(layer._reversed_padding_repeated_twice):
+            mode = "constant" if layer.padding_mode == "zeros" else layer.padding_mode
+            inputs = functional.pad(inputs, layer._reversed_padding_repeated_twice, mode=mode)
         kernel, dilation, stride = layer.kernel_size, layer.dilation, layer.stride
-        if padded.ndim == 3:
-            padded, slopes = padded[:, :, None], slopes[:, :, None]
+        if inputs.ndim == 3:
+            inputs, slopes = inputs[:, :, None], slopes[:, :, None]
             kernel, dilation, stride = ((1, *one) for one in (kernel, dilation, stride))
-        # A view of all patches, channels last, copied into the order of a matrix product.
-        padded = padded.permute(0, 2, 3, 1).contiguous()
-        wide, (high, across) = padded.shape[3] // groups, slopes.shape[2:]
-        of_n, of_row, of_column, _ = padded.stride()
-        patches = padded.as_strided(
+        inputs = inputs.permute(0, 2, 3, 1).contiguous()
+        wide, (high, across) = inputs.shape[3] // groups, slopes.shape[2:]
+        of_n, of_row, of_column, _ = inputs.stride()
+        patches = inputs.as_strided(
             (n, groups, high, across, *kernel, wide),
             (
                 of_n,
@@ -274,8 +289,7 @@ class Outer:
                 1,
             ),
         )
-        slopes = slopes.permute(0, 2, 3, 1).reshape(n, -1, groups, p).transpose(1, 2)
-        return slopes, patches.reshape(n, groups, high * across, d)
+        return slopes.permute(0, 2, 3, 1).reshape(n, -1, groups, p).transpose(1, 2), patches
 
     def plain(self, rows: Any) -> Any:
         """Return rows of what `factors` gives, shape (..., groups * p * d), in the order of the weight.
@@ -369,7 +383,7 @@ class Scattered:
 
 def without_bad(values: Any, factors: Any) -> Any:
     """Return values with zeros where a record's factor is 0: they may be infinite."""
-    if bool(factors.all()):
+    if (factors.numpy() if factors.device.type == "cpu" else factors).all():  # many times as fast for few
         return values
     return values.masked_fill((factors == 0).reshape(-1, *[1] * (values.ndim - 1)), 0)
 

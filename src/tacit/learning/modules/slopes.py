@@ -109,8 +109,10 @@ class LossSlopes:
             with np.errstate(invalid="ignore"):
                 labels = y.astype(np.int64)
             good = (labels == y) & (labels.view(np.uint64) < self.outputs)
-            bad = None if good.all() else tensor_of(~good, torch.bool, said.device)
-            return said, torch.from_numpy(np.where(good, labels, int(self.label))).to(said.device), bad
+            if good.all():
+                return said, torch.from_numpy(labels).to(said.device), None
+            labels[~good] = int(self.label)
+            return said, torch.from_numpy(labels).to(said.device), tensor_of(~good, torch.bool, said.device)
         labels = tensor_of(y, self._dtype, said.device)
         if not self._of_probabilities:
             return said, labels, None
