@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -59,6 +59,7 @@ def objective(f: Regularizer, eta: float, z: Any, y: Any) -> float:
 
 
 @pytest.mark.parametrize("name", REGULARIZERS)
+@settings(max_examples=40)  # of each of fifteen
 @given(z=POINTS, eta=STEPS, moves=arrays(np.float64, (6, DIM), elements=st.floats(-2, 2)))
 def test_no_other_point_is_better(name: str, z: Any, eta: float, moves: Any) -> None:
     f = REGULARIZERS[name]
@@ -75,13 +76,7 @@ def test_no_other_point_is_better(name: str, z: Any, eta: float, moves: Any) -> 
 
 
 @pytest.mark.parametrize("name", REGULARIZERS)
-@given(z=POINTS, x=POINTS, eta=STEPS)
-def test_prox_is_nonexpansive(name: str, z: Any, x: Any, eta: float) -> None:
-    f = REGULARIZERS[name]
-    assert np.linalg.norm(f(eta, z) - f(eta, x)) <= np.linalg.norm(z - x) * (1 + 1e-12) + 1e-12
-
-
-@pytest.mark.parametrize("name", REGULARIZERS)
+@settings(max_examples=40)  # of each of fifteen
 @given(z=POINTS, x=POINTS, eta=STEPS)
 def test_strong_convexity_is_that_of_the_value_and_contracts_the_prox(
     name: str, z: Any, x: Any, eta: float
@@ -92,10 +87,12 @@ def test_strong_convexity_is_that_of_the_value_and_contracts_the_prox(
     middle = f.value((y + v) / 2) if np.array_equal(f(1e-12, (y + v) / 2), (y + v) / 2) else -math.inf
     scale = 1 + abs(f.value(y)) + abs(f.value(v))
     assert middle <= (f.value(y) + f.value(v)) / 2 - f.strong_convexity / 8 * apart + 1e-9 * scale
+    # With a strong convexity of 0 as well: no prox moves two points apart.
     assert math.sqrt(apart) * (1 + eta * f.strong_convexity) <= np.linalg.norm(z - x) * (1 + 1e-12) + 1e-12
 
 
 @pytest.mark.parametrize("name", REGULARIZERS)
+@settings(max_examples=40)  # of each of fifteen
 @given(batch=arrays(np.float64, (2, 3, DIM), elements=st.floats(-5, 5)), eta=STEPS)
 def test_a_batch_is_its_points_and_float32_stays(name: str, batch: Any, eta: float) -> None:
     f = REGULARIZERS[name]

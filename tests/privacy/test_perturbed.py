@@ -34,7 +34,6 @@ from tacit.privacy.perturbed import logistic_curve
 from tests.privacy.event_examples import ADD_REMOVE, EVENTS, ZERO_OUT
 from tests.privacy.perturbed_reference import (
     LOGISTIC,
-    Array,
     DataSet,
     Loss,
     Record,
@@ -346,22 +345,22 @@ def worst(
     other = msgspec.structs.replace(
         claim, noise_multiplier=claim.noise_multiplier / 2, neighbours=Neighbours()
     ).curve()
-    found = Worst({}, {}, {})
+    found, at = Worst({}, {}, {}), np.array(EPSILONS)
+    bounds = alone.forward(at), alone.backward(at), other.delta(at)
 
-    def note(where: dict[float, float], epsilon: float, delta: float, bound: Array) -> None:
-        where[epsilon] = max(where.get(epsilon, 0.0), delta / (float(bound) + 1e-12))
+    def note(where: dict[float, float], epsilon: float, delta: float, bound: float) -> None:
+        where[epsilon] = max(where.get(epsilon, 0.0), delta / (bound + 1e-12))
 
     for base in bases:
         data = [list(base), *([*base, unit] for unit in units)]
         without, *rest = laws(loss, data, strength=strength, sigma=sigma, dim=dim, points=points)
         assert all(abs(total(law) - 1) < 1e-6 for law in (without, *rest))
-        for epsilon in EPSILONS:
-            at = np.array(epsilon)
+        for epsilon, removed, added, replaced in zip(EPSILONS, *map(np.ndarray.tolist, bounds), strict=True):
             for law in rest:
-                note(found.removed, epsilon, attack(law, without, epsilon), alone.forward(at))
-                note(found.added, epsilon, attack(without, law, epsilon), alone.backward(at))
+                note(found.removed, epsilon, attack(law, without, epsilon), removed)
+                note(found.added, epsilon, attack(without, law, epsilon), added)
             for one, another in itertools.permutations(rest, 2):
-                note(found.replaced, epsilon, attack(one, another, epsilon), other.delta(at))
+                note(found.replaced, epsilon, attack(one, another, epsilon), replaced)
     return found
 
 

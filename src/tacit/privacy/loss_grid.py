@@ -126,10 +126,11 @@ def connect_the_dots(
     lowest, highest = -max(math.ceil(low / step), 1), max(math.ceil(high / step), 1)
     epsilon: Array = np.arange(lowest, highest + 1, dtype=np.float64) * step
     zero = -lowest
-    curve = np.empty_like(epsilon)
+    above = bounded(forward, epsilon[zero:])
+    is_known = backward is forward and zero < above.size  # curves are dear: each level is asked for once
+    below = above[zero:0:-1] if is_known else bounded(backward, -epsilon[:zero])
     # The truth falls with epsilon, so a bound at a smaller epsilon holds at a larger one as well.
-    curve[zero:] = np.minimum.accumulate(bounded(forward, epsilon[zero:]))
-    curve[:zero] = np.exp(epsilon[:zero]) * bounded(backward, -epsilon[:zero])
+    curve = np.concatenate([np.exp(epsilon[:zero]) * below, np.minimum.accumulate(above)])
 
     # rise[k]: from point k to k + 1, divided by a_{k+1} - a_k and multiplied by a_k.
     rise = np.diff(curve) / math.expm1(step)

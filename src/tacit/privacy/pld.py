@@ -121,13 +121,15 @@ def _longer_step(parts: _Parts, ranges: _Ranges, step: float, accuracy: float) -
     Where losses are rare and large, as of a small sample with little noise, a longer step hardly changes
     their sum: not its Chernoff bound, at the order that is best where the tail is of the size of `accuracy`.
     """
-    longer = max(low + high for low, high in ranges) / _ENOUGH
+    spread = max(low + high for low, high in ranges)
+    longer = spread / _ENOUGH
     if longer <= 16 * step:
         return step
+    step = max(step, spread / LONGEST)  # no grid has more points, however small the variance
     laws = _on_grid(parts, ranges, longer)
     order = _tilt(laws, accuracy) / longer
     moment = _log_moment(laws, order * longer)
-    while longer > 4 * step:
+    while longer >= 4 * step:
         # Splitting over grid points makes moments larger, and four times as long a step by as much or more.
         finer = _log_moment(_on_grid(parts, ranges, longer / 4), order * longer / 4)
         if moment - finer <= _LOOSER:

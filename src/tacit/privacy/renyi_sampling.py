@@ -24,7 +24,7 @@ from scipy import special
 from tacit.errors import ParameterError, check_positive, check_probability
 from tacit.privacy.curve_sampling import amplified
 from tacit.privacy.curves import Array
-from tacit.privacy.divergences import check_orders, concentrated_renyi, pure_dp_renyi
+from tacit.privacy.divergences import check_orders, concentrated_renyi, log_add, pure_dp_renyi
 from tacit.privacy.neighbours import Relation
 
 __all__ = [
@@ -289,13 +289,7 @@ def _poisson_sum(alpha: Array, power: Array, rate: float, log_moments: Array) ->
 def _log_sum(alpha: int, power: Array, log_rate: float, log_rest: float, log_terms: Array) -> float:
     """Return log sum_{j=2}^alpha C(alpha, j) rate^j rest^(alpha - j) term_j."""
     weights = special.gammaln(alpha + 1) - special.gammaln(power + 1) - special.gammaln(alpha - power + 1)
-    return _log_add(weights + power * log_rate + (alpha - power) * log_rest + log_terms)
-
-
-def _log_add(terms: Array) -> float:
-    """Return log sum exp: SciPy's takes far longer for the few numbers of one order."""
-    top = float(terms.max())
-    return top + math.log(float(np.exp(terms - top).sum())) if math.isfinite(top) else top
+    return log_add(weights + power * log_rate + (alpha - power) * log_rest + log_terms)
 
 
 def _each(alpha: Array, log_excess: Callable[[int], float]) -> Array:
@@ -316,7 +310,7 @@ def _log_gaussian_moments(mu: float, most: int) -> Array:
     with np.errstate(divide="ignore"):
         log_ratio = _log_abs_expm1(mu * z - mu * mu / 2)
     log_density = math.log(step) - 0.5 * (z * z + math.log(2 * math.pi))
-    log_even = np.array([_log_add(j * log_ratio + log_density) for j in even]) + 1e-9
+    log_even = np.array([log_add(j * log_ratio + log_density) for j in even]) + 1e-9
     found = np.empty(most - 1)
     found[::2] = log_even[: found[::2].size]
     found[1::2] = 0.5 * (log_even[:-1] + log_even[1:])[: found[1::2].size]
