@@ -3,7 +3,7 @@
 import hashlib
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from itertools import count
 from typing import Any
@@ -35,6 +35,12 @@ def _keys_of(name: str) -> Iterator[None]:
         yield
     finally:
         os.urandom = before
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """No examples are looked for in tests: they would be read and walked through for nothing."""
+    return [found for found in (yield) if type(found) is pytest.Module]
 
 
 @pytest.hookimpl(wrapper=True)

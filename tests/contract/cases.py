@@ -64,7 +64,7 @@ class Case:
     close_integers: float = 1 + 2**16 * 1e-5
     fresh: bool = False
     divides: bool = True
-    trials: int = 2000
+    trials: int = 1500
     attack: Attack | None = None
 
     def __str__(self) -> str:

@@ -21,7 +21,7 @@ from tests.contract.cases import Case
 from tests.contract.mean_cases import ESTIMATORS
 from tests.statistics import FALSE_ALARM, z_bound
 
-DIM, PARTIES, N, TRIALS = 5, 3, 12, 2000
+DIM, PARTIES, N, TRIALS = 5, 3, 12, 1500
 ROUND = Round(n=N, radius=1.0, number=4, parties=PARTIES, seed=11)
 
 every = pytest.mark.parametrize("case", ESTIMATORS, ids=str)

@@ -149,6 +149,8 @@ class Maps:
         Returns:
             Shape (n, k, padded_dim), float64.
         """
+        if isinstance(self.operator, Srht):
+            return self.operator.matrices()
         units = np.eye(self.k)
         return np.stack([self.operator.adjoint(np.tile(unit, (self.n, 1))) for unit in units], axis=1)
 

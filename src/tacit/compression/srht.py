@@ -46,6 +46,13 @@ class Srht:
         """Number d' of coordinates."""
         return int(self.signs.shape[1])
 
+    def matrices(self) -> Array:
+        """Return G_i, shape (n, k, d'), with no product: H[a, b] = (-1)^|a AND b|."""
+        odd = np.bitwise_count(self.rows[:, :, None] & np.arange(self.dim)) & 1
+        entries: Array = np.where(odd, -1.0, 1.0) * self.signs[:, None]
+        entries *= 1 / math.sqrt(self.dim)
+        return entries
+
     def encode(self, X: Array) -> Array:
         """Return G_i x_i, shape (n, k)."""
         coded = np.empty(self.rows.shape, dtype=X.dtype)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -47,14 +48,18 @@ def read_struct(values: Mapping[str, Any], kind: type[Read]) -> Read:
 
 def choices_of(kind: type[msgspec.Struct]) -> dict[str, tuple[str, ...]]:
     """Return the words of each setting that takes nothing else but words, or may be left out."""
-    found = {name: _parts(hint) for name, hint in get_type_hints(kind).items()}
-    return {name: words for name, (words, others) in found.items() if words and not others}
+    return {name: words for name, (words, others) in _words_of(kind).items() if words and not others}
+
+
+@lru_cache(maxsize=256)
+def _words_of(kind: type[msgspec.Struct]) -> dict[str, tuple[tuple[str, ...], tuple[Any, ...]]]:
+    """Return the words of each setting, and what else it takes but None."""
+    return {name: _parts(hint) for name, hint in get_type_hints(kind).items()}
 
 
 def _check_words(values: Mapping[str, Any], kind: type[msgspec.Struct]) -> None:
     """Refuse a word that a setting does not have; the parser would not say which ones it has."""
-    for name, hint in get_type_hints(kind).items():
-        words, others = _parts(hint)
+    for name, (words, others) in _words_of(kind).items():
         if not words or str in others or not isinstance(given := values.get(name), str):
             continue
         if not others:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -39,11 +40,17 @@ class WhitenedGradient:
         """Return the sum of the clipped gradients, shape (size,)."""
         return RecordGradient(self.objective).clipped_sum(self._whitened(units, at), at, radius, dtype)
 
-    def _whitened(self, units: Records, at: Mapping[str, Array]) -> Records:
-        """Return records with the new features, those of the last round where the matrix is the same."""
-        matrix, goal = at.get("whitening"), self.objective
+    @cached_property
+    def _shape(self) -> LinearShape:
+        """What is known of the features; found once, since looking costs more than small sums."""
+        goal = self.objective
         if not isinstance(goal, LinearShape) or not math.isfinite(goal.feature_norm):
             raise ParameterError("whitened gradients need a linear model with features of known norm.")
+        return goal
+
+    def _whitened(self, units: Records, at: Mapping[str, Array]) -> Records:
+        """Return records with the new features, those of the last round where the matrix is the same."""
+        matrix, goal = at.get("whitening"), self._shape
         d = goal.features
         if matrix is None or matrix.shape != (d, d):
             shape = None if matrix is None else matrix.shape

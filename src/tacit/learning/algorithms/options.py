@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Union, get_args, get_type_hints
 
 import msgspec
@@ -12,6 +13,8 @@ from tacit.federation import Batch, Disjoint, Fixed, Full, Poisson
 from tacit.federation.batches import BATCH_WORDS, read_batch
 
 __all__ = ["read_option"]
+
+_hints = lru_cache(maxsize=256)(get_type_hints)  # every look compiles each annotation
 
 
 def read_option(kind: type[msgspec.Struct], name: str, value: object) -> object:
@@ -30,7 +33,7 @@ def read_option(kind: type[msgspec.Struct], name: str, value: object) -> object:
     Raises:
         ParameterError: A struct is declared, and the value stands for none that is allowed.
     """
-    hint = get_type_hints(kind)[name]
+    hint = _hints(kind)[name]
     structs = _structs(hint)
     if value is None or isinstance(value, structs):
         return value
