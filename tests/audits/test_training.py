@@ -83,9 +83,9 @@ def test_half_the_noise_is_caught(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SAMPLED)
-def test_a_tenth_of_the_noise_is_caught_on_samples(name: str) -> None:
-    runs = 1000 if name == "walks" else 400  # whose score is the weakest
-    assert attacked(SAMPLED[name], factor=0.1, runs=runs).empirical_epsilon_lower > 0.5
+def test_a_fifth_of_the_noise_is_caught_on_samples(name: str) -> None:
+    runs = {"walks": 1000, "poisson": 600}.get(name, 400)  # whose scores are the weakest
+    assert attacked(SAMPLED[name], factor=0.2, runs=runs).empirical_epsilon_lower > 0.5
 
 
 def test_the_canary_moves_every_answer_by_the_radius() -> None:

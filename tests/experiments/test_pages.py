@@ -41,6 +41,7 @@ from tacit.experiments.reference import reference
 from tacit.experiments.shuffle_rdp_curves import PANELS
 from tacit.experiments.shuffle_rdp_statements import statements as shuffle_statements
 from tacit.learning import ALGORITHMS
+from tests.loops import each
 
 DOCS = Path(__file__).parents[2] / "docs" / "experiments"
 Row = dict[str, object]
@@ -296,7 +297,7 @@ def test_the_page_of_all_optimisers_names_only_algorithms_that_there_are() -> No
     assert f"of the {len(found)} algorithms that there were then" in words("optimisers")
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+@each("name", EXPERIMENTS)
 def test_every_experiment_has_a_page_that_cites_its_source(name: str) -> None:
     page = words(name)
     assert f"tacit reproduce {name}" in page

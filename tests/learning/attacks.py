@@ -99,17 +99,19 @@ def attacked(
     runs: int = 600,
     normal: bool = False,
     statistics: Mapping[str, Statistic] | None = None,
+    honest: Prepared | None = None,
 ) -> Audit | Parted:
     """Attack whole runs that add that share of the noise of their price; wrong once in 1 / FALSE_ALARM.
 
     Args:
         normal: Whether scores are normal, with a variance that is the same wherever the unit is: a linear
             function of Gaussian noise. Then some 200 runs show what half the noise gives away.
+        honest: The run as it is priced, where it is at hand.
     """
     sizes, trust = [len(units) for units in there], settings.trust
     assert trust is not None
     assert settings.budget is not None
-    honest = prepare(settings, sizes)
+    honest = prepare(settings, sizes) if honest is None else honest
     plan, judge = quieter(honest.plan, factor), score(honest)
     # Some thousand silos are made, and most of their time goes into statistics that no plan names.
     asked = {measure.statistic for step, _ in plan.kinds for measure in step.measures}
@@ -165,13 +167,14 @@ def stands_and_half_the_noise_is_caught(
     **options: Any,
 ) -> None:
     """Assert that the best attack does not refute the price, and refutes that of half the noise."""
-    found = attacked(settings, there, other, score, **options)
+    honest = prepare(settings, [len(units) for units in there])
+    found = attacked(settings, there, other, score, honest=honest, **options)
     assert settings.budget is not None
     # Noise under shuffle trust comes in whole bits, so that a price may be less than what it may be.
     least = 0.75 if settings.trust is TrustModel.SHUFFLE else 1 - 1e-3
     assert least <= found.claimed_epsilon / settings.budget.epsilon <= 1 + 1e-9
     assert not found.refuted
-    assert attacked(settings, there, other, score, factor=0.5, **options).refuted
+    assert attacked(settings, there, other, score, factor=0.5, honest=honest, **options).refuted
 
 
 def quieter(plan: Plan, factor: float) -> Plan:

@@ -39,6 +39,7 @@ from tacit.ledger import DATA_SET, Ledger, create_ledgers, ledger_path
 from tacit.means import ModularSumMean
 from tacit.numerics import L1, NORM_SLACK, clip_rows
 from tacit.privacy import Neighbours, PrivacyBudget, Relation, TrustModel, Unit, epsilon_of, verify
+from tests.loops import each
 
 D = 4
 OBJECTIVE = LinearObjective(loss=Logistic(), features=D, feature_norm=1.0)
@@ -91,7 +92,7 @@ def sums_of(prepared: Prepared) -> list[tuple[ModularSumMean, int]]:
 RECORDS = [name for name, kind in ALGORITHMS.items() if kind.unit is None or AGGREGATE not in kind.trusts]
 
 
-@pytest.mark.parametrize("name", RECORDS)
+@each("name", RECORDS)
 def test_every_algorithm_trains_or_says_in_one_line_why_not(name: str) -> None:
     options: dict[str, Any] = {"mu": 0.1} if name in ("multistage", "phases") else {}
     rounds = {"output-perturbation": 1, "objective-perturbation": 1, "multistage": 12, "phases": 6}

@@ -116,7 +116,7 @@ def test_every_algorithm_by_name(algorithm: str) -> None:
     model = classifier(algorithm=algorithm, budget=PrivacyBudget(20.0, 1e-5)).fit(X, Y, silos=SILOS)
     assert model.score(X, Y) > 0.75
     assert model.guarantee_.epsilon <= 20.0
-    plain = classifier(algorithm=algorithm, budget=None).fit(X, Y, silos=SILOS)
+    plain = classifier(algorithm=algorithm, budget=None, rounds=80).fit(X, Y, silos=SILOS)
     assert plain.score(X, Y) > 0.9
 
 

@@ -85,7 +85,7 @@ def fit(made: Any) -> Any:
     return made.fit(X, y, silos=np.arange(len(X)) % 4 if made.trust == "shuffle" else None)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@each("loss", LOSSES)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_each_pair_trains_or_says_why_not(algorithm: str, loss: str, ledger: Ledger) -> None:
     losses, says = OTHER_THAN.get(algorithm, ((), ""))

@@ -43,6 +43,7 @@ from tacit.learning.preparation import prepare
 from tacit.learning.training import sums_of
 from tacit.numerics import L1, Array, L2Ball, Regularizer, Zero, clip_rows
 from tacit.privacy import PrivacyBudget, TrustModel
+from tests.loops import each
 
 FEATURES, HIDDEN = 5, 4
 CASES = [
@@ -315,7 +316,7 @@ def test_a_start_is_public_and_no_saddle_point() -> None:
     assert objective.gradients(w, records)[:, :20000].any()
 
 
-@pytest.mark.parametrize("name", [name for name, kind in ALGORITHMS.items() if kind.unit is None])
+@each("name", [name for name, kind in ALGORITHMS.items() if kind.unit is None])
 def test_every_method_starts_where_it_is_told_to(name: str) -> None:
     """What is asked first of a point is asked at the start; where nothing is, a minimum has no start."""
     rng = np.random.default_rng(20)
@@ -422,9 +423,9 @@ def descent(rounds: int, eta: float, prox: Regularizer, radius: float) -> list[A
     return points
 
 
-@pytest.mark.parametrize("clip", [0.6, 1e3])
-@pytest.mark.parametrize("prox", [Zero(), L1(0.01), L2Ball(5.0)], ids=lambda p: type(p).__name__)
-@pytest.mark.parametrize("period", [1, 2, 3, 7, 20])
+@each("clip", [0.6, 1e3])
+@each("prox", [Zero(), L1(0.01), L2Ball(5.0)])
+@each("period", [1, 2, 3, 7, 20])
 def test_without_noise_differences_telescope(period: int, prox: Regularizer, clip: float) -> None:
     """Every round has the exact gradient, whether differences count on a smoothness or not."""
     first, *_, expected = descent(11, 0.8, prox, clip)

@@ -33,6 +33,7 @@ from tacit.learning.prediction import planned_bits
 from tacit.learning.preparation import prepare
 from tacit.learning.training import silos_for
 from tacit.privacy import PrivacyBudget, TrustModel
+from tests.loops import each
 
 LOCAL, CENTRAL = TrustModel.LOCAL, TrustModel.CENTRAL
 D, SIZES = 5, (200,) * 8
@@ -143,8 +144,8 @@ def test_gradients_are_compared_as_such_or_by_the_inequality_that_bounds_the_exc
         assert (strong.bound, strong.bounded) == (0.5 / 0.4, "excess")
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
-@pytest.mark.parametrize("convexity", ["convex", "non-convex"])
+@each("name", ALGORITHMS)
+@each("convexity", ["convex", "non-convex"])
 def test_all_say_what_they_promise_or_why_not(name: str, convexity: Convexity) -> None:
     found = of(make_algorithm(name), convexity=convexity)
     assert found.name == name

@@ -35,6 +35,7 @@ from tacit.literature import (
 from tacit.literature.shuffling.baselines import efm19_epsilon, fmt22_silo_epsilon
 from tacit.means import BinomialMean, Round
 from tacit.privacy import PrivacyBudget, TrustModel
+from tests.loops import each
 
 SIZES = (40, 60, 50)
 SMOOTH = LinearObjective(loss=Logistic(), features=3, feature_norm=1.0)
@@ -174,7 +175,7 @@ REJECTED: dict[str, tuple[Callable[[], Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("line", REJECTED)
+@each("line", REJECTED)
 def test_every_rejected_line_is_refused_in_one_line(line: str) -> None:
     call, message = REJECTED[line]
     with pytest.raises((ParameterError, BudgetError, RefusalError), match=message) as error:

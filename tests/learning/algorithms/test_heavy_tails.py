@@ -36,6 +36,7 @@ from tacit.learning.preparation import prepare
 from tacit.means import GaussianNoise, MomentBound
 from tacit.numerics import L1, Array, L2Ball, SquaredL2, Zero
 from tacit.privacy import Gaussian, Neighbours, PrivacyBudget, Relation, TrustModel, calibrate, epsilon_of
+from tests.loops import each
 
 CENTRAL = TrustModel.CENTRAL
 METHODS: dict[str, Any] = {
@@ -208,9 +209,9 @@ def test_the_bound_of_clipped_sgd(facts: tuple[float, ...], expected: tuple[floa
     assert clipped_sgd_bound(**known) < bound / 3
 
 
-@pytest.mark.parametrize(("variance", "bias"), [(0.0, 0.0), (1.0, 0.0), (0.1, 0.3), (0.0, 1.0)])
-@pytest.mark.parametrize(("mu", "last"), [(0.2, 4), (0.2, 15), (1.0, 1), (1.0, 9)])
-@pytest.mark.parametrize("penalised", [False, True])
+@each("variance, bias", [(0.0, 0.0), (1.0, 0.0), (0.1, 0.3), (0.0, 1.0)])
+@each("mu, last", [(0.2, 4), (0.2, 15), (1.0, 1), (1.0, 9)])
+@each("penalised", [False, True])
 def test_clipped_sgd_stays_below_its_bound(
     variance: float, bias: float, mu: float, last: int, penalised: bool
 ) -> None:

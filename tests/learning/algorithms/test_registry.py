@@ -75,7 +75,7 @@ def test_names_are_tags_and_one_name_is_one_thing() -> None:
 # What a person chooses by
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
+@each("name", ALGORITHMS)
 def test_what_is_said_of_an_algorithm_is_what_it_is(name: str) -> None:
     told, make = about(name), ALGORITHMS[name]
     algorithm = make()

@@ -110,7 +110,7 @@ def test_linear_loss_with_drawn_and_with_self_drawn_clients() -> None:
     joined = [gap(SelfSampledSGD(rate=0.1), step_of(Poisson(rate=0.1)), data, seed) for seed in range(1)]
     assert 0.0005 < np.mean(fixed) < 0.02  # a run spreads by .003
     assert 0.0005 < np.mean(joined) < 0.02
-    exact = gap(CompressedShuffledSGD(), step_of(Fixed(size=K), 30.0), data, 0, rounds=100)
+    exact = gap(CompressedShuffledSGD(), step_of(Fixed(size=K), 15.0), data, 0, rounds=100)
     assert exact < 0.01
     bound = CompressedShuffledSGD().error_bound(facts(), T)
     assert facts().variance == pytest.approx(1.172440**2 - 1, rel=1e-5)
