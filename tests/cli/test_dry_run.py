@@ -67,6 +67,27 @@ def test_nothing_is_spent_and_what_is_left_is_looked_at(
     assert "above what the data set has left: 3.0 at 0.001; nothing was spent" in capsys.readouterr().err
 
 
+def test_rounds_that_are_mostly_noise_are_said_to_teach_little_before_they_are_paid_for(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    reports = ["train", "--algorithm", "cldp-sgd", "--trust", "local", "--seed", "0"]
+    for words in ([*reports, "--rounds", "10", "--dry-run"], [*reports, "--rounds", "9"]):
+        assert main(words) == 0
+        said = " ".join(capsys.readouterr().err.split())
+        assert "cldp-sgd under trust 'local' will learn little or nothing: noise and sampling move" in said
+        assert said.count("will learn little") == 1  # not of the other budgets of the picture
+    assert main(["train", "--trust", "local", "--rounds", "10", "--dry-run"]) == 0
+    assert "will learn little" not in capsys.readouterr().err
+
+
+def test_silos_that_are_drawn_send_in_their_rounds_alone(
+    table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = f"{TRAIN} --dry-run --json --trust local --batch full"
+    bits = [said(f"{words}{more}", capsys)["runs"][0]["bits_per_silo"] for more in ("", " --participants 1")]
+    assert bits[1] == pytest.approx(bits[0] / 3)
+
+
 def test_people_read_what_the_noise_means(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*TRAIN.split(), "--dry-run", "--trust", "all"]) == 0
     out = " ".join(capsys.readouterr().out.split())

@@ -75,7 +75,8 @@ def test_a_weight_buys_fairness_and_the_statement_says_of_what(protect: str) -> 
 
 
 def test_without_a_budget_it_is_fermi() -> None:
-    ours = fitted(budget=None, weight=2, clip=1e5, rounds=300, tail=0.0, trust="central")
+    with pytest.warns(PrivacyWarning, match="has no budget, and trains without privacy: give a `budget`"):
+        ours = fitted(budget=None, weight=2, clip=1e5, rounds=300, tail=0.0, trust="central")
     other = FairLogisticRegression(weight=2).fit(X, Y, sensitive_features=S)
     np.testing.assert_allclose(ours.coef_, other.coef_, atol=0.02)
     assert math.isinf(ours.guarantee_.epsilon)

@@ -20,6 +20,7 @@ from tacit.learning import (
     NetworkObjective,
     NoisyMinibatchSGD,
     NoisySpider,
+    PersonalClassifier,
     PrivateNeuralClassifier,
     PrivateNeuralRegressor,
     PublicSample,
@@ -52,12 +53,20 @@ def test_scikit_learn_accepts_it() -> None:
     assert {"check_fit_idempotent", "check_n_features_in", "check_classifiers_train"} <= set(held)
 
 
-@pytest.mark.parametrize("kind", [PrivateNeuralClassifier, PrivateNeuralRegressor])
-def test_a_private_network_without_a_budget_warns(kind: Any) -> None:
-    with pytest.warns(PrivacyWarning, match=f"{kind.__name__} has no budget, and trains without privacy"):
-        model = kind(rounds=1, hidden=2).fit(X[:20], Y[:20])
+@pytest.mark.parametrize(
+    "model",
+    [
+        PrivateNeuralClassifier(rounds=1, hidden=2),
+        PrivateNeuralRegressor(rounds=1, hidden=2),
+        PersonalClassifier(rounds=1),
+    ],
+)
+def test_what_sounds_private_warns_without_a_budget(model: Any) -> None:
+    with pytest.warns(PrivacyWarning, match="has no budget, and trains without privacy: give a") as found:
+        model.fit(X[:20], Y[:20])
+    assert found[0].filename == __file__
     assert model.guarantee_.epsilon == math.inf
-    kind(trust="none", rounds=1, hidden=2).fit(X[:20], Y[:20])  # no warning, which would be an error here
+    model.set_params(trust="none").fit(X[:20], Y[:20])  # no warning, which would be an error here
 
 
 def test_a_guarantee_says_that_training_starts_at_public_numbers() -> None:

@@ -161,7 +161,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             code = command()(args=argv, prog_name="tacit", standalone_mode=False)
         sys.stdout.flush()
     except TacitError as error:
-        return _refuse(str(error), error.exit_code)
+        return _refuse(_as_written(str(error), sys.argv[1:] if argv is None else argv), error.exit_code)
     except click.ClickException as error:
         return _refuse_usage(error)
     except Stopped:
@@ -187,6 +187,20 @@ def _drop_output() -> None:
         return
     with suppress(OSError, AttributeError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _as_written(message: str, argv: Sequence[str]) -> str:
+    """Return a message with the options of the command spelled as one writes them, not as Python does."""
+    found: click.Command = command()
+    for word in argv:
+        found = (found.commands.get(word, found)) if isinstance(found, click.Group) else found
+    names = {one.name for one in found.params if isinstance(one, click.Option) and one.name}
+    # What stands in quotes, or in code, is somebody's value.
+    return re.sub(
+        r"(?<![\w'\"`.-])[a-z]+(?:_[a-z]+)+(?![\w'\"`(])",
+        lambda word: word[0].replace("_", "-") if word[0] in names else word[0],
+        message,
+    )
 
 
 def _refuse(message: str, code: int) -> int:

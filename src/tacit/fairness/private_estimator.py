@@ -31,7 +31,7 @@ from tacit.fairness.standard import Standard
 from tacit.learning.defaults import AUTO
 from tacit.learning.fitting import Request, with_notes
 from tacit.learning.silo_units import silo_codes
-from tacit.learning.spending import fits_of_this_process
+from tacit.learning.spending import fits_of_this_process, warn_without_budget
 from tacit.learning.task import array_of, label_codes, labels
 from tacit.ledger import Accounts, new_run, run_about
 from tacit.numerics import Array
@@ -62,7 +62,8 @@ class PrivateFairLogisticRegression(FairClassifier):
         max_violation: The largest violation that hard predictions of the training records should have, in
             [0, 1]. The weight follows noisy counts of decisions by group, which the budget pays for; nothing
             is promised, as the counts have noise.
-        budget: What each silo may spend, or the server under central trust. None trains without privacy.
+        budget: What each silo may spend, or the server under central trust. None trains without
+            privacy, and warns.
         protect: "sensitive" or "record".
         trust: "central", "aggregate", "shuffle" or "local".
         groups: All groups there may be, a public list of values, or of tuples of one value per column. None
@@ -185,6 +186,7 @@ class PrivateFairLogisticRegression(FairClassifier):
             ValueError: X is not numbers, or not finite where that is no secret (from scikit-learn).
         """
         request, notion, part = self._checked()
+        warn_without_budget(self, stacklevel=2)
         names = attribute_names(sensitive_features)
         records, notes = self._records(request, notion, part, X, y, sensitive_features, silos)
         seed, noise, said = request.randomness()

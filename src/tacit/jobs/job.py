@@ -16,7 +16,7 @@ from tacit.jobs.config import JobConfig
 from tacit.jobs.data import JobData, held_out_records, load_job_data, with_description
 from tacit.jobs.ledgers import Ledgers
 from tacit.jobs.personal import score_personal
-from tacit.jobs.results import JobResult, PlannedRun, TrustResult, result_of
+from tacit.jobs.results import JobResult, PlannedRun, TrustResult, result_of, warn_of_noise
 from tacit.jobs.scores import SweepPoint, headline
 from tacit.jobs.terms import JobTerms
 from tacit.learning.algorithms import algorithm_name, traits_of
@@ -25,7 +25,7 @@ from tacit.learning.linear import is_network
 from tacit.learning.loss_choice import LossChoice
 from tacit.learning.objective import Grouped, Records
 from tacit.learning.prediction import planned_bits
-from tacit.learning.preparation import prepare
+from tacit.learning.preparation import Prepared, prepare
 from tacit.learning.settings import Settings
 from tacit.learning.training import consider, silos_for, train
 from tacit.numerics import Array
@@ -126,6 +126,8 @@ class Job:
         federation = self._federation(settings, ledgers)
         prepared, guarantees = consider(federation, settings)
         algorithm = settings.algorithm
+        error = self._error_of(settings, prepared)
+        warn_of_noise(trust, algorithm_name(algorithm), error, prepared.rounds)
         return PlannedRun(
             trust=trust,
             algorithm=algorithm_name(settings.algorithm),
@@ -134,14 +136,14 @@ class Job:
             rounds=prepared.rounds,
             noise_multiplier=prepared.noise_multiplier,
             means=prepared.means,
-            gradient_error=None
-            if shows_only_the_end(algorithm)
-            else prepared.problem.noise_std / prepared.clip,
+            gradient_error=error,
             # Of a network's smoothness, on which bounds rest, nothing is known.
             error_bound=math.inf
             if is_network(settings.objective)
             else algorithm.error_bound(prepared.problem, prepared.rounds),
-            bits_per_silo=None if self.hides_sizes else planned_bits(prepared.plan, max(self.data.sizes)),
+            bits_per_silo=None
+            if self.hides_sizes
+            else planned_bits(prepared.plan, max(self.data.sizes)) * self._share_asked,
             bounded=traits_of(algorithm).bounds,
             guarantees=self.terms.with_clauses(guarantees, trained_with=settings.trained_with),
             alone=self.terms.with_clauses(
@@ -149,6 +151,12 @@ class Job:
             ),
             trained_with=settings.trained_with,
         )
+
+    @staticmethod
+    def _error_of(settings: Settings, prepared: Prepared) -> float | None:
+        """Return the error of a round's mean gradient, in clipping bounds; None where no round is seen."""
+        hidden = shows_only_the_end(settings.algorithm)
+        return None if hidden else prepared.problem.noise_std / prepared.clip
 
     @property
     def run_names(self) -> tuple[str, ...]:
@@ -159,6 +167,12 @@ class Job:
     def hides_sizes(self) -> bool:
         """Whether how many units a silo has is private."""
         return self.config.neighbours == "zero-out" and not self.data.public
+
+    @property
+    def _share_asked(self) -> float:
+        """Share of the silos that a round asks, which a silo is among as often."""
+        asked = self.config.participants
+        return 1.0 if asked is None else asked / len(self.data.silo_names)
 
     @property
     def _simulates(self) -> bool:
@@ -204,6 +218,9 @@ class Job:
         start = time.perf_counter()
         federation = self._federation(settings, ledgers)
         prepared = prepare(settings, federation.sizes)
+        if epsilon is None:  # other budgets are tried for a picture
+            error = self._error_of(settings, prepared)
+            warn_of_noise(trust, algorithm_name(settings.algorithm), error, prepared.rounds)
         trained = train(federation, settings, prepared=prepared, begin=begin, follow=follow)
         seconds = time.perf_counter() - start
         rows, held_out = self._rows[self.data.test], held_out_records(self.data)

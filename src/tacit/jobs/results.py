@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 
-from tacit.errors import DataError
+from tacit.errors import DataError, PlanWarning
 from tacit.federation import Plan
 from tacit.jobs.config import JobConfig
 from tacit.jobs.data import JobData
@@ -19,7 +20,7 @@ from tacit.learning.preparation import PlannedMean
 from tacit.learning.training import Trained
 from tacit.privacy import Guarantee, TrustModel
 
-__all__ = ["JobResult", "PlannedRun", "TrustResult", "result_of"]
+__all__ = ["JobResult", "PlannedRun", "TrustResult", "result_of", "warn_of_noise"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,6 +120,26 @@ def result_of(
     )
 
 
+def warn_of_noise(trust: str, algorithm: str, error: float | None, rounds: int) -> None:
+    """Warn where even the mean of all rounds' gradients is mostly noise, before it is paid for.
+
+    Args:
+        trust: Of the run; "none" has no noise.
+        algorithm: Its name.
+        error: `PlannedRun.gradient_error`.
+        rounds: How many of them.
+    """
+    if trust == "none" or error is None or (left := error / math.sqrt(rounds)) < 1:
+        return
+    warnings.warn(
+        f"{algorithm} under trust {trust!r} will learn little or nothing: noise and sampling move a round's "
+        f"mean gradient by {100 * error:.3g} % of its clipping bound, and the mean of {rounds:,} rounds by "
+        f"{100 * left:.3g} %. More records in a round, a larger budget or another algorithm have less.",
+        PlanWarning,
+        stacklevel=2,
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class PlannedRun:
     """What one trust model would do and cost.
@@ -134,7 +155,8 @@ class PlannedRun:
         gradient_error: Root mean square of the error of a round's mean gradient, noise and sampling together,
             as a share of the clipping bound.
         error_bound: What the rounds are chosen by: a bound, for gradients that are not clipped.
-        bits_per_silo: Bits that the largest silo would send, headers included; None where its size is hidden.
+        bits_per_silo: Bits that the largest silo would send, headers included, on average where silos are
+            drawn; None where its size is hidden.
         bounded: What it bounds: the expected "excess" of the mean loss, or its expected "squared gradient".
         guarantees: As a run would give them.
         alone: The same of one silo's messages alone; empty where the guarantees are about those.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +12,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from tacit.data.validated import validated
-from tacit.errors import ParameterError, PrivacyWarning, check_choice, check_count
+from tacit.errors import ParameterError, check_choice, check_count
 from tacit.learning.architecture import Architecture, read_shape
 from tacit.learning.federated import Federated, FederatedClassifier, TaskOf
 from tacit.learning.fitting import Request
@@ -21,6 +20,7 @@ from tacit.learning.labelled import public_targets
 from tacit.learning.loss_choice import LossChoice
 from tacit.learning.model import scale_target
 from tacit.learning.networks import Activation
+from tacit.learning.spending import warn_without_budget
 from tacit.learning.task import Task, bounded_features, feature_bounds, target_bounds
 from tacit.learning.training import Trained
 from tacit.means import MomentBound
@@ -42,14 +42,9 @@ class _Neural(Federated):
 
     def _request(self, moment: MomentBound | None = None) -> Request:
         """Return the parameters, checked; a name that says private is believed, so warn where nothing is."""
-        if self.budget is None and self.trust != "none":
-            warnings.warn(
-                f"{type(self).__name__} has no budget, and trains without privacy: give a `budget`, or say "
-                "trust='none'.",
-                PrivacyWarning,
-                stacklevel=3,
-            )
-        return super()._request(moment)
+        request = super()._request(moment)
+        warn_without_budget(self, trust=self.trust, stacklevel=3)
+        return request
 
     def _keep(self, task: Task, run: tuple[Trained, list[str]], notes: list[str]) -> Self:
         """Keep a finished run, whose guarantee says where training started."""

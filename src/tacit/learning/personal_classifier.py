@@ -14,10 +14,13 @@ from tacit.errors import ParameterError, check_count, printable, shown
 from tacit.learning.algorithms import ALGORITHMS, Algorithm
 from tacit.learning.architecture import Architecture
 from tacit.learning.federated import FederatedClassifier, TaskOf
+from tacit.learning.fitting import Request
 from tacit.learning.model import FittedModel
 from tacit.learning.silo_units import silo_codes
+from tacit.learning.spending import warn_without_budget
 from tacit.learning.task import Task, bounded_features
 from tacit.learning.training import Trained
+from tacit.means import MomentBound
 from tacit.numerics import Array
 
 __all__ = ["PersonalClassifier"]
@@ -38,7 +41,8 @@ class PersonalClassifier(FederatedClassifier):
         start_seed: Seed of the public random weights that a network starts from, >= 0.
         trust: "local", "aggregate", "shuffle" or "none", as in `FederatedLogisticRegression`: "central" is
             refused, because there silos keep no models. Under "aggregate", noise is shared between silos.
-        budget: Privacy budget of each silo, whole; None trains without privacy, and `guarantee_` says so.
+        budget: Privacy budget of each silo, whole; None trains without privacy, with a warning unless
+            trust is "none", and `guarantee_` says so.
         neighbours: "replace-one" (a silo has other records) or "zero-out" (it contributes nothing).
         bounds: Public bounds (lower, upper) of the features; needed with a budget.
         public: As in `FederatedLogisticRegression`.
@@ -79,7 +83,7 @@ class PersonalClassifier(FederatedClassifier):
         >>> X = np.random.default_rng(0).uniform(-1, 1, (400, 2))
         >>> silos = np.where(np.arange(400) % 2, "a", "b")
         >>> y = (X[:, 0] > 0) == (silos == "a")  # each is the other's opposite
-        >>> model = PersonalClassifier(random_state=0).fit(X, y, silos=silos)
+        >>> model = PersonalClassifier(trust="none", random_state=0).fit(X, y, silos=silos)
         >>> bool(model.score(X, y, silos=silos) > 0.9), bool(model.score(X, y) < 0.7)
         (True, True)
 
@@ -155,6 +159,12 @@ class PersonalClassifier(FederatedClassifier):
             sample=sample,
             start_seed=seed,
         )
+
+    def _request(self, moment: MomentBound | None = None) -> Request:
+        """Return the parameters, checked; a model of one's own sounds private, so warn where nothing is."""
+        request = super()._request(moment)
+        warn_without_budget(self, trust=self.trust, stacklevel=4)
+        return request
 
     def _keep(self, task: Task, run: tuple[Trained, list[str]], notes: list[str]) -> Self:
         """Keep a finished run, with the models of silos."""

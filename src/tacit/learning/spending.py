@@ -14,7 +14,7 @@ from tacit.ledger import Cost
 from tacit.numerics import Array
 from tacit.privacy import PrivacyBudget
 
-__all__ = ["Fits", "fits_of_this_process"]
+__all__ = ["Fits", "fits_of_this_process", "warn_without_budget"]
 
 _BYTES = 16  # of a digest: two records of a process collide by chance with a probability below 1e-20
 
@@ -71,6 +71,24 @@ class Fits:
                 PrivacyWarning,
                 stacklevel=stacklevel + 1,
             )
+
+
+def warn_without_budget(estimator: object, *, trust: str | None = None, stacklevel: int) -> None:
+    """Warn where an estimator that promises privacy has no budget; its name is believed.
+
+    Args:
+        estimator: What is fitted.
+        trust: Its trust model; "none" says that no privacy is wanted. None where it has no such trust.
+        stacklevel: As `warnings.warn` has it, of the caller.
+    """
+    if getattr(estimator, "budget", None) is not None or trust == "none":
+        return
+    cure = "give a `budget`" + ("" if trust is None else ", or say trust='none'")
+    warnings.warn(
+        f"{type(estimator).__name__} has no budget, and trains without privacy: {cure}.",
+        PrivacyWarning,
+        stacklevel=stacklevel + 1,
+    )
 
 
 fits_of_this_process = Fits()

@@ -14,6 +14,7 @@ from scipy import stats
 from tacit.errors import AuthenticationError, ParameterError, RefusalError
 from tacit.federation import Batched, Fixed, Shuffler
 from tacit.federation.answers import encode_answer
+from tacit.federation.network import parcels as module
 from tacit.federation.network.keys import OpeningKey
 from tacit.federation.network.parcels import (
     ParcelForm,
@@ -23,7 +24,7 @@ from tacit.federation.network.parcels import (
     open_batch,
     parcel_form,
 )
-from tacit.federation.network.sealing import SEALED_OVERHEAD, seal_padded
+from tacit.federation.network.sealing import SEALED_OVERHEAD, open_sealed, seal_padded
 from tacit.means import ESTIMATORS as ALL
 from tacit.means import BinomialMean, Message, Round, SampledBinaryMean
 from tacit.privacy import PrivacyBudget, TrustModel
@@ -203,10 +204,10 @@ def opened(made: World, change: Any = None, **fields: Any) -> Batched:
     [
         (lambda b, _: msgspec.structs.replace(b, body=b.body[:-1]), "must have .* bytes"),
         (lambda b, _: msgspec.structs.replace(b, body=b.body + b"\0"), "must have .* bytes"),
-        (lambda b, _: msgspec.structs.replace(b, sealed=(2,)), "must have .* bytes"),
+        (lambda b, _: msgspec.structs.replace(b, sealed=(2,)), "must have a seed of each of its 3 parties"),
         (lambda b, _: msgspec.structs.replace(b, sealed=(-3,)), "whole numbers"),
         (lambda b, _: msgspec.structs.replace(b, sealed=()), "statistics and labels"),
-        (lambda b, _: msgspec.structs.replace(b, parties=2), "must have .* bytes"),
+        (lambda b, _: msgspec.structs.replace(b, parties=2), "must have a seed of each of its 2 parties"),
         (lambda b, _: msgspec.structs.replace(b, parties=0), "whole numbers"),
         (lambda b, _: msgspec.structs.replace(b, body=b.body[:-8] + bytes(8)), "do not belong together"),
     ],
@@ -258,6 +259,41 @@ def test_padding_and_numbers_of_messages_are_held_against_the_plan(tmp_path: Pat
         opened(made, all_one(b"\0\0\0\1"))
     with pytest.raises(ParameterError, match="not as many as its parties"):
         opened(made, all_one(b"\0\0\0"))
+
+
+def test_whatever_is_sealed_in_a_batch_is_read_or_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Anybody may seal anything for the server; a million of these were tried once."""
+    rng, plains = np.random.default_rng(5), []
+    made = world(plan_of(estimator("sampled binary, shuffled"), MEAN), tmp_path / "s")
+
+    def kept(sealed: bytes, **how: Any) -> bytes:
+        plains.append(open_sealed(sealed, **how))
+        return plains[-1]
+
+    monkeypatch.setattr(module, "open_sealed", kept)
+    opened(made)
+    (signed, blob), form = (made.open(), made.form(0).blob_bytes), made.form(0)
+    batch = made.batch(signed)
+    end = len(plains) * blob
+    plain = b"".join(one + bytes(SEALED_OVERHEAD) for one in plains) + batch.body[end:]
+    monkeypatch.setattr(module, "open_sealed", lambda sealed, **_: sealed[:-SEALED_OVERHEAD])
+    whole = msgspec.structs.replace(batch, body=plain)
+    assert content(open_batch(whole, form=form, info=b"", key=made.who.opening).messages[1])
+    read = 0
+    for _ in range(300):
+        data = bytearray(whole.to_bytes())
+        places = rng.integers(len(data) if rng.random() < 0.8 else 30, size=rng.integers(1, 5))
+        for place in places.tolist():
+            data[place] = int(rng.integers(256))
+        try:
+            found = SealedBatch.from_bytes(bytes(data))
+            open_batch(found, form=form, info=b"", key=made.who.opening)
+            read += 1
+        except ParameterError:
+            continue
+    assert 0 < read < 300
 
 
 @pytest.mark.parametrize("data", [b"", b"\xc1", msgspec.msgpack.encode([1, 2]), bytes(range(50))])

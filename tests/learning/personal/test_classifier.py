@@ -26,6 +26,7 @@ Y = (X[:, 0] > 0) == (SILOS != "b")  # one silo's labels are the opposite of the
 
 def classifier(**changes: Any) -> PersonalClassifier:
     facts: dict[str, Any] = {"bounds": (-1, 1), "classes": [False, True], "random_state": 0}
+    facts |= {} if changes.get("budget") else {"trust": "none"}
     return PersonalClassifier(**{**facts, **changes})
 
 

@@ -132,7 +132,9 @@ def test_a_classifier_of_deep_networks() -> None:
     rng = np.random.default_rng(2)
     X, silos = rng.uniform(-1, 1, (200, 2)), np.arange(200) % 2
     y = (X[:, 0] > 0) == silos
-    fitted = PersonalClassifier(model="mlp:6,4", rounds=10, random_state=0).fit(X, y, silos=silos)
+    fitted = PersonalClassifier(model="mlp:6,4", trust="none", rounds=10, random_state=0).fit(
+        X, y, silos=silos
+    )
     assert fitted.score(X, y, silos=silos) > 0.9
 
 

@@ -397,7 +397,11 @@ def _form_of_batch(batch: SealedBatch, form: ParcelForm) -> ParcelForm:
         raise ParameterError("a batch must have whole numbers of rows, parties and messages.")
     of_all = ParcelForm(form.slots, batch.sealed, batch.symbols)
     seeds = {n for slot, n in zip(form.slots, batch.sealed, strict=True) if slot.kind == "counts"}
-    if len(batch.body) != of_all.size or seeds - {batch.parties}:
+    if seeds - {batch.parties}:
+        raise ParameterError(
+            f"a batch must have a seed of each of its {batch.parties} parties, got {max(seeds)} of a count."
+        )
+    if len(batch.body) != of_all.size:
         raise ParameterError(f"a batch must have {of_all.size} bytes, got {len(batch.body)}.")
     return of_all
 

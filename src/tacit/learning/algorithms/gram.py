@@ -47,11 +47,19 @@ class GramMethod(Method, frozen=True, kw_only=True, tag=None):
 
     def _check_features(self, problem: Problem) -> None:
         """Refuse features without a public norm, and too many of them."""
-        if not 0 < problem.features <= MOST_FEATURES or not math.isfinite(problem.feature_norm):
+        if problem.features <= 0:
             raise ParameterError(
-                "a Gram matrix needs a linear model with 1 to "
-                f"{MOST_FEATURES} features of known norm, got {problem.features} of norm at most "
-                f"{problem.feature_norm!r}; bounds make it known, and a moment does not."
+                "a Gram matrix needs a linear model, and this one has no matrix of features."
+            )
+        if problem.features > MOST_FEATURES:
+            raise ParameterError(
+                f"a Gram matrix needs a linear model of at most {MOST_FEATURES} features, got "
+                f"{problem.features}."
+            )
+        if not math.isfinite(problem.feature_norm):
+            raise ParameterError(
+                "a Gram matrix needs features of known norm, and nothing bounds these: bounds make it known, "
+                "and a moment does not."
             )
 
     def _asked(
