@@ -187,8 +187,8 @@ def _two_steps(first: Profile, second: Profile, knots: Array, *, mu: float, dete
         # Where the best part jumps, it is close to one of its neighbours and not between them. Last the best
         # one of two Gaussian steps.
         between = np.interp(epsilon, knots, best) + beyond / 2
-        parts = (between, best[after - 1], best[after], (epsilon - mu * mu) / 2)
-        least = np.minimum.reduce([log_at(epsilon, part) for part in parts])
+        parts = np.stack([between, best[after - 1], best[after], (epsilon - mu * mu) / 2])
+        least = log_at(epsilon, parts).min(axis=0)
         return np.asarray(np.exp(np.minimum(least, 0.0)) * _ROUND_UP)
 
     return profile

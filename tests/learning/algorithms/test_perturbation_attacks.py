@@ -12,6 +12,7 @@ import pytest
 from scipy import special
 
 from tacit.audits import Audit, audit
+from tacit.federation import Ask
 from tacit.learning import (
     LinearObjective,
     Logistic,
@@ -89,15 +90,19 @@ def attacked(method: Any, trust: TrustModel, relation: Relation, *, noise: float
     score = score_of(honest, rows, noise=noise)
 
     def run(present: bool, size: int, rng: np.random.Generator) -> Array:
-        return np.array([score(solution(present, int(seed))) for seed in rng.integers(2**62, size=size)])
-
-    def solution(present: bool, seed: int) -> Array:
-        planned = [N] if relation is Relation.ADD_REMOVE else None
+        """As many runs as are wanted, each a round of one plan: to open one takes as long as to solve."""
+        ((step, _),) = sent.kinds
+        many = msgspec.structs.replace(sent, steps=((step, size),))
+        planned, seed = [N] if relation is Relation.ADD_REMOVE else None, int(rng.integers(2**62))
         silos = make_silos([units[present]], GOAL, trusts_server=trust is CENTRAL, planned=planned, seed=seed)
-        ask = in_process(silos, seed=seed).open(sent)
+        ask = in_process(silos, seed=seed).open(many)
+        return np.array([score(solution(ask, turn)) for turn in range(size)])
+
+    def solution(ask: Ask, turn: int) -> Array:
         w: Array = method.run(
-            ask, np.zeros(2), problem=problem, rounds=1, prox=Zero(), follow=lambda _r, _w: None
-        )
+            lambda step, at, radius: ask(turn + step, at, radius),
+            np.zeros(2), problem=problem, rounds=1, prox=Zero(), follow=lambda _r, _w: None,
+        )  # fmt: skip
         return w
 
     claim = honest.plan.event([N], trust), budget.delta
@@ -106,7 +111,7 @@ def attacked(method: Any, trust: TrustModel, relation: Relation, *, noise: float
     return audit(
         run,
         claim,
-        runs=1200 if pure else 600,
+        runs=1200 if pure else 900,
         confidence=1 - FALSE_ALARM,
         rng=np.random.default_rng(5),
         attack="likelihood ratio of solutions",
