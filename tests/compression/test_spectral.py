@@ -411,7 +411,7 @@ def test_bad_sums_and_correlations_are_refused() -> None:
 
 
 @pytest.mark.parametrize(("n", "k", "dim"), [(64, 2, 8), (32, 8, 16), (40, 32, 64)])
-@pytest.mark.parametrize("rho", [0.1, 0.51, 0.99])
+@pytest.mark.parametrize("rho", [0.1, 0.99])
 def test_many_parties_are_at_the_limit_even_in_few_dimensions(n: int, k: int, dim: int, rho: float) -> None:
     limit = spectral_moments(n, k, dim, Linear(rho))
     assert limit.method == "free"

@@ -319,7 +319,7 @@ def test_bits_are_those_that_silos_sent() -> None:
 
 @pytest.mark.parametrize("trust", [LOCAL, CENTRAL])
 def test_memory_does_not_grow_with_the_number_of_rounds(trust: TrustModel) -> None:
-    plan = plan_of(mean_of(GAUSSIAN, trust=trust), parties=2, rounds=600, batch=Fixed(size=2))
+    plan = plan_of(mean_of(GAUSSIAN, trust=trust), parties=2, rounds=350, batch=Fixed(size=2))
     units = [Rows(values, taken=_Nothing()) for values in DATA[:2]]
     silos = [Silo(one, STATISTICS, trusts_server=True, rng=np.random.default_rng(3)) for one in units]
     ask = InProcess(silos, rng=server_rng()).open(plan)
@@ -329,12 +329,12 @@ def test_memory_does_not_grow_with_the_number_of_rounds(trust: TrustModel) -> No
     ask(100, AT, (1.0,))
     gc.collect()  # CPython calls the freed tuples that it keeps for later used, 2,000 of each length
     before = tracemalloc.get_traced_memory()[0]
-    for step in range(101, 600):
+    for step in range(101, 350):
         ask(step, {"w": np.full(DIM, step / 7)}, (1.0,))
     gc.collect()
     grown = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
-    assert grown < 5_000  # ten bytes a round; one kept answer a round would be 100 times as much
+    assert grown < 2_500  # ten bytes a round; one kept answer a round would be 100 times as much
 
 
 class _Nothing(list[list[int]]):

@@ -191,8 +191,8 @@ def _infinite(laws: _Laws) -> float:
 
 def _tilted(law: LossDistribution, tilt: float) -> tuple[Array, float]:
     """Return the normalised law with masses times e^{tilt * index}, and the logarithm of its norm."""
-    present = np.flatnonzero(law.mass)
-    dearest = int(present[-1] if tilt > 0 else present[0])
+    end = -1 if tilt > 0 else 0
+    dearest = end % law.mass.size if law.mass[end] else int(np.flatnonzero(law.mass)[end])
     # At most 1 wherever there is mass, and 1 somewhere: neither overflow nor a sum of zero.
     factor = np.exp(np.minimum(tilt * (np.arange(law.mass.size) - dearest), 0.0))
     weighted = law.mass * factor

@@ -30,7 +30,7 @@ from tests.federation.deployed.world import Federated, impostor, until
 
 pytestmark = pytest.mark.deployed
 
-LOCAL, SHUFFLE, SUMS = (words(trust, rounds=20) for trust in ("local", "shuffle", "aggregate"))
+LOCAL, SHUFFLE, SUMS = (words(trust, rounds=14) for trust in ("local", "shuffle", "aggregate"))
 
 
 def query(plan: Plan, step: int = 0, value: float = 0.0, *, radius: float | None = None) -> Query:
@@ -55,7 +55,7 @@ def code(reply: Any) -> str:
 def test_silos_that_die_mid_run_come_back(trust: tuple[str, ...], found: Found) -> None:
     fed = running(found, *trust)
     for k, name in enumerate(fed.silos):
-        answered(fed, name, 4 * (k + 1))
+        answered(fed, name, 3 * (k + 1))
         fed.kill(name)
         fed.start(name)
     ends_well(fed)

@@ -16,7 +16,7 @@ from tests.federation.deployed.world import Federated, until
 
 pytestmark = pytest.mark.deployed
 
-ROUNDS = int(os.environ.get("TACIT_SOAK_ROUNDS", "200"))
+ROUNDS = int(os.environ.get("TACIT_SOAK_ROUNDS", "120"))
 _ROUND = 0.05
 """Seconds, about as long as a round: who dies so long after one has begun may be doing anything."""
 

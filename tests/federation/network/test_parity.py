@@ -95,6 +95,7 @@ def sizes_of(settings: Settings) -> tuple[int, ...]:
 
 def settings_of(name: str, trust: str, **changes: Any) -> Settings:
     options: dict[str, Any] = {"rounds": ROUNDS.get(name, 5)} if "rounds" in about(name).options else {}
+    options |= {"epochs": 4} if "epochs" in about(name).options else {}  # of many the price takes seconds
     private = trust != "none"
     options |= DRAWN.get(name, {}) if trust == "shuffle" else {}
     objective = replace(OBJECTIVE, loss=Squared()) if name == "pda" else OBJECTIVE

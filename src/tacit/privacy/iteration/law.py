@@ -11,9 +11,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
 
 from tacit.privacy.curves import Array, Curve, gaussian_deltas, minimum, symmetric
+from tacit.privacy.divergences import log_add
 
 __all__ = ["EnergyLaw", "merged_up"]
 
@@ -84,8 +84,7 @@ class EnergyLaw:
         """Return log(E exp(rate E) - 1)."""
         u = rate * self.energies
         with np.errstate(divide="ignore"):
-            log_expm1 = u + np.log(-np.expm1(-u))
-        return float(special.logsumexp(log_expm1, b=self.weights))
+            return log_add(u + np.log(-np.expm1(-u)) + np.log(self.weights))
 
 
 @dataclass(frozen=True, eq=False)
