@@ -12,7 +12,7 @@ import pytest
 from tacit.cli import main
 from tacit.cli.names import REPORTS
 from tacit.learning import HalvedStep, HalvingTuner
-from tacit.learning.algorithms.shuffled_reports import ReportRandomizer, report_mean
+from tacit.learning.algorithms.shuffled_reports import ReportRandomizer, event_of_reports, report_mean
 from tacit.literature.shuffling.rounds import cldp_epsilons
 from tacit.means import multiset_bits
 from tacit.privacy import Compose, Gaussian, Laplace, Repeat, Shuffled, TrustModel, epsilon_of
@@ -46,6 +46,9 @@ def test_a_price_is_that_of_its_rounds_and_its_statement_holds(
     assert found["epsilon"] == pytest.approx(epsilon_of(Repeat(one, 3), 1e-5), abs=1e-6)
     assert found["epsilon"] < answer([*FEW, "--drawn", "6"], capsys)["epsilon"]
     check_statement(found, tmp_path / "one.json", capsys)
+    facts = {"clients": 60, "drawn": 6, "records": 4, "sampled": 2}
+    two = drawn_round(lambda k: mean.event(2 * k, TrustModel.SHUFFLE), **facts)
+    assert event_of_reports(mean, rounds=3, **facts) == Repeat(two, 3)
     several = answer([*FEW, "--drawn", "6", "--records", "4", "--sampled", "2"], capsys)
     assert several["bits_per_client"] == multiset_bits(2, 16) / 10
     check_statement(several, tmp_path / "several.json", capsys)

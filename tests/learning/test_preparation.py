@@ -242,7 +242,7 @@ class TwoKinds(NoisyMinibatchSGD, frozen=True, kw_only=True, tag="two-kinds"):
     ("batch", "other"),
     [
         (Fixed(rate=0.5), Fixed(rate=0.05)),
-        (Fixed(rate=0.05), Fixed(rate=0.5)),
+        (Poisson(rate=0.02), Fixed(rate=0.05)),
         (Fixed(rate=0.1), Full()),
         (Full(), Fixed(rate=0.1)),
         (Fixed(rate=0.2), Disjoint(size=1)),

@@ -23,8 +23,25 @@ from tacit.privacy import Guarantee, TrustModel
 __all__ = ["JobResult", "PlannedRun", "TrustResult", "result_of", "warn_of_noise"]
 
 
+class _Guaranteed:
+    """What has guarantees, of which the weakest is stated."""
+
+    guarantees: tuple[Guarantee, ...]
+    alone: tuple[Guarantee, ...]
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The weakest guarantee."""
+        return max(self.guarantees, key=lambda g: g.epsilon)
+
+    @property
+    def guarantee_alone(self) -> Guarantee | None:
+        """The weakest of those about messages alone; None where all are."""
+        return max(self.alone, key=lambda g: g.epsilon, default=None)
+
+
 @dataclass(frozen=True, kw_only=True)
-class TrustResult:
+class TrustResult(_Guaranteed):
     """What one trust model gave.
 
     Attributes:
@@ -72,16 +89,6 @@ class TrustResult:
     def score(self) -> float:
         """The one number that a run is known by."""
         return self.scores.score
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """The weakest guarantee."""
-        return max(self.guarantees, key=lambda g: g.epsilon)
-
-    @property
-    def guarantee_alone(self) -> Guarantee | None:
-        """The weakest of those about messages alone; None where all are."""
-        return max(self.alone, key=lambda g: g.epsilon, default=None)
 
     @property
     def bits_per_silo(self) -> float:
@@ -141,7 +148,7 @@ def warn_of_noise(trust: str, algorithm: str, error: float | None, rounds: int) 
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlannedRun:
+class PlannedRun(_Guaranteed):
     """What one trust model would do and cost.
 
     Attributes:
@@ -184,16 +191,6 @@ class PlannedRun:
         if self.plan.trust is not TrustModel.AGGREGATE:
             return None
         return self.noise_multiplier / math.sqrt(self.plan.n_min - self.plan.colluding)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """The weakest guarantee."""
-        return max(self.guarantees, key=lambda g: g.epsilon)
-
-    @property
-    def guarantee_alone(self) -> Guarantee | None:
-        """The weakest of those about messages alone; None where all are."""
-        return max(self.alone, key=lambda g: g.epsilon, default=None)
 
 
 @dataclass(frozen=True, kw_only=True)
