@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
@@ -46,7 +46,7 @@ def test_a_price_is_that_of_its_rounds_and_its_statement_holds(
     assert found["epsilon"] == pytest.approx(epsilon_of(Repeat(one, 3), 1e-5), abs=1e-6)
     assert found["epsilon"] < answer([*FEW, "--drawn", "6"], capsys)["epsilon"]
     check_statement(found, tmp_path / "one.json", capsys)
-    facts = {"clients": 60, "drawn": 6, "records": 4, "sampled": 2}
+    facts: dict[str, Any] = {"clients": 60, "drawn": 6, "records": 4, "sampled": 2}
     two = drawn_round(lambda k: mean.event(2 * k, TrustModel.SHUFFLE), **facts)
     assert event_of_reports(mean, rounds=3, **facts) == Repeat(two, 3)
     several = answer([*FEW, "--drawn", "6", "--records", "4", "--sampled", "2"], capsys)
