@@ -185,9 +185,17 @@ def test_factors_of_all_records_are_kept_from_one_difference_to_the_next(
         wanted, kept = found(fresh, clip), found(lambda: known, clip)
         np.testing.assert_array_equal(kept, wanted)
         assert len(passes) == expected
-    other = network(Squared(), "tanh")
-    sums = [other.clipped_sum(points[2], some, 0.7) for some in (known, fresh())]
-    np.testing.assert_array_equal(sums[0], sums[1])
+    # Each differs in one thing from what is kept: the network, the point, the clip.
+    others = [
+        (network(Squared(), "tanh"), points[2], 0.7),
+        (network(Logistic(), "softplus"), points[2], 0.7),
+        (goal, points[1], 0.7),
+        (goal, points[2], 0.6),
+    ]
+    for one, w, clip in others:
+        goal.clipped_difference(points[2], points[1], known, 0.4, clip=0.7)
+        sums = [one.clipped_sum(w, some, clip) for some in (known, fresh())]
+        np.testing.assert_array_equal(sums[0], sums[1])
     monkeypatch.setattr("tacit.learning.networks._KEPT", 0)
     np.testing.assert_array_equal(found(lambda: known, 0.7), found(fresh, 0.7))
     assert known.memo["factors"] is None
