@@ -58,3 +58,15 @@ def test_numbers_in_other_clothes_are_numbers(rows: Any) -> None:
     plain = np.asarray(rows, dtype=np.float64)
     expected = make(random_state=0).fit(plain, Y).decision_function(plain)
     np.testing.assert_allclose(make(random_state=0).fit(rows, Y).decision_function(rows), expected, atol=1e-2)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_is_refused_in_one_line_that_names_the_argument(bad: float) -> None:
+    for name in ("X", "y"):
+        rows, y = X.copy(), Y.astype(float)
+        (rows if name == "X" else y)[3] = bad
+        with pytest.raises(
+            DataError, match=rf"^{name} must hold finite numbers: Input {name} contains"
+        ) as found:
+            validated(BaseEstimator(), rows, y, y_numeric=True)
+        assert "\n" not in str(found.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ __all__ = ["validated"]
 
 _QUOTING = ("could not convert", "Complex data", "Expected 2D array", "Found array with dim")
 """How errors of scikit-learn begin that have records in them, or too little of what is allowed."""
+
+_NOT_FINITE = re.compile(r"(Input (\w+) contains (?:NaN|infinity)[^\n.]*)")
 
 
 def validated(estimator: Any, X: Any, y: Any = "no_validation", **checks: Any) -> Any:
@@ -28,8 +31,8 @@ def validated(estimator: Any, X: Any, y: Any = "no_validation", **checks: Any) -
         checks: As of scikit-learn.
 
     Raises:
-        DataError: X or y has another shape, or holds what is no real number.
-        ValueError: From scikit-learn: X or y is missing, not finite, or of other lengths or columns.
+        DataError: X or y has another shape, or holds what is no real number, or not finite.
+        ValueError: From scikit-learn: X or y is missing, or of other lengths or columns.
         TypeError: From scikit-learn: X is sparse, or holds objects that are neither numbers nor texts.
     """
     X, y = (one.detach().cpu() if hasattr(one, "detach") else one for one in (X, y))
@@ -40,6 +43,8 @@ def validated(estimator: Any, X: Any, y: Any = "no_validation", **checks: Any) -
         said = str(error)
         if said.startswith(_QUOTING):
             raise DataError(_refusal(said, shape, X, y)) from None  # what was raised has records in it
+        if bad := _NOT_FINITE.match(said):  # several lines follow, about other libraries' estimators
+            raise DataError(f"{bad[2]} must hold finite numbers: {bad[1]}.") from None
         raise
     given = found if isinstance(found, tuple) else (found,)
     for name, one in zip("Xy", given[: 2 if checks.get("y_numeric") else 1], strict=False):
