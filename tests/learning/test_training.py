@@ -102,15 +102,15 @@ def test_weights_make_the_objective_of_theorem_140(weights: Any) -> None:
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("kind", [AcceleratedNoisyMinibatchSGD, NoisyMinibatchSGD])
+@pytest.mark.parametrize(("kind", "rounds"), [(AcceleratedNoisyMinibatchSGD, 400), (NoisyMinibatchSGD, 1500)])
 def test_it_reaches_the_solution_of_scikit_learn(
-    kind: type[AcceleratedNoisyMinibatchSGD | NoisyMinibatchSGD], classes: int
+    kind: type[AcceleratedNoisyMinibatchSGD | NoisyMinibatchSGD], rounds: int, classes: int
 ) -> None:
     silos = data_of(SIZES, classes=classes)
     objective = OBJECTIVE
     if classes > 2:
         objective = LinearObjective(loss=Multinomial(), features=D, outputs=classes, feature_norm=1.0)
-    w = run(silos, kind(rounds=1500), objective=objective, regularizer=SquaredL2(0.01)).w
+    w = run(silos, kind(rounds=rounds), objective=objective, regularizer=SquaredL2(0.01)).w
     records = pooled(silos)
     model = LogisticRegression(C=1 / (0.01 * 100), fit_intercept=False, tol=1e-10, max_iter=10_000)
     best = model.fit(records.X, records.y).coef_.T.ravel()
@@ -121,7 +121,7 @@ def test_least_squares_reach_the_ridge_solution() -> None:
     silos, objective = data_of(SIZES), LinearObjective(loss=Squared(), features=D, feature_norm=1.0)
     records = pooled(silos)
     best = Ridge(alpha=0.05 * 100, fit_intercept=False).fit(records.X, records.y).coef_
-    algorithm = AcceleratedNoisyMinibatchSGD(rounds=1000)
+    algorithm = AcceleratedNoisyMinibatchSGD(rounds=400)
     np.testing.assert_allclose(
         run(silos, algorithm, objective=objective, regularizer=SquaredL2(0.05)).w, best, atol=1e-5
     )
