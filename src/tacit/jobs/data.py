@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from tacit import data
+from tacit.data.kinds import check_table_file
 from tacit.errors import DataError, ParameterError, check_choice, printable
 from tacit.jobs.config import SPLITS, JobConfig
 from tacit.jobs.facts import PublicFacts, read_sample
@@ -142,9 +143,12 @@ def with_description(job: JobConfig) -> JobConfig:
     """
     if not job.is_table:
         return job
-    spec = data.find_tables(job.data).described(job.columns)
+    tables = data.find_tables(job.data)
+    spec = tables.described(job.columns)
     label = job.label or (None if spec.label is None else spec.label.column)
     if label is None:
+        for file in tables.files:  # a table that is not there lacks more than a label
+            check_table_file(file)
         raise ParameterError(
             "label must name the label column of the table, got None, and no description names it."
         )
