@@ -314,6 +314,22 @@ def test_options_are_those_of_the_algorithm_that_have_no_setting() -> None:
     assert signs.chosen == NoisySignSGD(step_size=0.5, average=1.0)
 
 
+@pytest.mark.parametrize(
+    ("data", "model"),
+    [
+        ("mnist", "linear@28x28"),
+        ("fashion-mnist", "linear@28x28"),
+        ("mnist-odd-even", "linear"),
+        ("digits", "linear"),
+        ("adult", "linear"),
+    ],
+)
+def test_large_images_of_several_classes_are_filtered_for_a_linear_model(data: str, model: str) -> None:
+    job = JobConfig(data=data)
+    assert str(job.architecture) == model
+    assert str(JobConfig(data="digits", model="linear@8x8").architecture) == "linear@8x8"
+
+
 def test_all_trust_models_are_those_that_an_algorithm_runs_under() -> None:
     for name in ALGORITHMS:
         allowed = {"none", *(trust.value for trust in ALGORITHMS[name].trusts)}

@@ -282,9 +282,14 @@ def test_networks_are_kept_bit_by_bit(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "why"), [("scattering", "wavelet features"), ("cnn", "weights by feature need a linear model")]
+    ("name", "why"),
+    [
+        ("linear@8x8", "filtered pixels"),
+        ("scattering", "wavelet features"),
+        ("cnn", "weights by feature need a linear model"),
+    ],
 )
-def test_wavelet_models_are_kept_bit_by_bit(name: str, why: str) -> None:
+def test_models_of_images_are_kept_bit_by_bit(name: str, why: str) -> None:
     if name == "cnn":
         pytest.importorskip("torch")
     config = FREE | {"data": "digits", "rounds": 1, "model": name, "options": {"step_size": 0.1}}

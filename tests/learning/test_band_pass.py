@@ -8,7 +8,12 @@ from scipy import ndimage
 
 from tacit.data import load
 from tacit.errors import DataError, ParameterError
-from tacit.learning import BandPassFeatures, FeatureMap, PrivateNeuralClassifier
+from tacit.learning import (
+    BandPassFeatures,
+    FeatureMap,
+    FederatedLogisticRegression,
+    PrivateNeuralClassifier,
+)
 from tacit.learning.architecture import Architecture
 from tacit.numerics import Array
 
@@ -25,7 +30,7 @@ def images(n: int = 4) -> Array:
     return np.random.default_rng(0).uniform(size=(n, SIDE * SIDE))
 
 
-def test_rows_are_differences_of_gaussians_beside_a_constant() -> None:
+def test_rows_are_roots_of_differences_of_gaussians_beside_a_constant() -> None:
     X = images()
     rows = features()(X)
     for row, image in zip(rows, X, strict=True):
@@ -33,7 +38,8 @@ def test_rows_are_differences_of_gaussians_beside_a_constant() -> None:
             ndimage.gaussian_filter(image.reshape(SIDE, SIDE), spread, mode="constant", truncate=8.0)
             for spread in (1.3, 5.0)
         )
-        expected = (fine - coarse).ravel()
+        apart = (fine - coarse).ravel()
+        expected = np.sign(apart) * np.sqrt(np.abs(apart))
         cosine = row[:-1] @ expected / np.linalg.norm(row[:-1]) / np.linalg.norm(expected)
         assert cosine == pytest.approx(
             1.0, abs=1e-4
@@ -49,13 +55,21 @@ def test_rows_have_norm_at_most_one_whatever_the_record() -> None:
     assert norms[-1] == pytest.approx(features().constant)  # nothing is blown up
 
 
+def test_rows_of_images_that_vary_are_of_one_length() -> None:
+    """Noise on their weights is the same for all: what is shorter would drown in it."""
+    y, x = np.mgrid[:SIDE, :SIDE]
+    strokes = [1.0 * (abs(x - 13) < wide) * (abs(y - 13) < 9) for wide in (1, 3, 6)]
+    norms = np.linalg.norm(features()(np.reshape(strokes, (3, -1))), axis=1)
+    assert norms.min() > 0.98
+
+
 def test_what_is_alike_and_what_is_fine_is_taken_away() -> None:
     y, x = np.mgrid[:SIDE, :SIDE]
     checks, stripes = (x + y) % 2, (x // 5) % 2
     kept = features()(np.stack([checks.ravel(), stripes.ravel()]).astype(float))[:, :-1].reshape(
         2, SIDE, SIDE
     )
-    inside = np.abs(kept[:, 8:20, 8:20]).mean(axis=(1, 2))
+    inside = (kept[:, 8:20, 8:20] ** 2).mean(axis=(1, 2))  # of roots
     assert inside[1] > 5 * inside[0]
 
 
@@ -89,14 +103,16 @@ def test_what_cannot_be_is_refused() -> None:
         features()(np.zeros((2, 5)))
 
 
-@pytest.mark.parametrize("name", ["mlp:64@28x28", "mlp:8,4@3x32x32", "cnn@28x20", "scattering:2@32x16"])
+@pytest.mark.parametrize(
+    "name", ["linear@16x12", "mlp:64@28x28", "mlp:8,4@3x32x32", "cnn@28x20", "scattering:2@32x16"]
+)
 def test_names_of_models_of_images_are_read_and_said(name: str) -> None:
     assert str(Architecture.of(name)) == name
 
 
 @pytest.mark.parametrize(
     "name",
-    ["linear@28x28", "a.b:C@28x28", "mlp:64@28", "mlp:64@28x", "mlp:64@0x3", "mlp:64@2x2x2x2", "mlp@8x8"],
+    ["a.b:C@28x28", "mlp:64@28", "mlp:64@28x", "mlp:64@0x3", "mlp:64@2x2x2x2", "mlp@8x8"],
 )
 def test_names_of_no_images_are_refused(name: str) -> None:
     with pytest.raises(ParameterError, match=r"^model must look like one of"):
@@ -105,7 +121,7 @@ def test_names_of_no_images_are_refused(name: str) -> None:
 
 def test_images_of_another_number_of_pixels_are_refused() -> None:
     bounded = FeatureMap(lower=np.zeros(60), upper=np.ones(60))
-    for name in ("mlp:4@8x8", "scattering@8x8"):
+    for name in ("linear@8x8", "mlp:4@8x8", "scattering@8x8"):
         with pytest.raises(ParameterError, match=f"^model '{name}' must be of 64 features, got 60"):
             Architecture.of(name).task(bounded, classes=np.arange(3))
 
@@ -129,3 +145,16 @@ def test_a_perceptron_of_images_sees_them_filtered() -> None:
     assert isinstance(seen, BandPassFeatures)
     assert seen.shape == (8, 8)
     assert isinstance(fits[1].model_.features.of, FeatureMap)
+
+
+def test_a_linear_model_of_images_sees_them_filtered_and_has_no_weights_of_pixels() -> None:
+    data = load("digits")
+    model = FederatedLogisticRegression(trust="none", shape=(8, 8), rounds=3, random_state=0).fit(
+        data.X[:300], data.y[:300]
+    )
+    assert isinstance(model.model_.features, BandPassFeatures)
+    assert model.model_.why_no_weights.endswith("this one is linear in filtered pixels of images.")
+    with pytest.raises(ParameterError, match=r"^model 'linear@4x4' must be of 16 features, got 64"):
+        FederatedLogisticRegression(trust="none", shape=(4, 4)).fit(data.X[:300], data.y[:300])
+    with pytest.raises(ParameterError, match=r"^shape must be whole numbers"):
+        FederatedLogisticRegression(trust="none", shape="8x8").fit(data.X[:300], data.y[:300])

@@ -90,8 +90,8 @@ def _said_of_data(job: Job) -> list[str]:
         f"{job.config.source}: {silos}{size}; {data.X.shape[1]} features{scaled}",
         f"loss: {job.loss.words}",
     ]
-    if job.config.model != "linear":
-        lines.append(f"model: {job.config.model}, {job.terms.task.objective.size:,} parameters")
+    if not job.config.architecture.is_plain:
+        lines.append(f"model: {job.config.architecture}, {job.terms.task.objective.size:,} parameters")
     if job.config.moment is not None:
         lines.append(f"moment of gradients: {job.config.moment}; numbers are as they stand, without bounds")
     if added := _added(job):

@@ -35,9 +35,9 @@ def show_result(result: JobResult, folder: Path, *, roster: Path | None = None) 
     cells = [(r.trust, r.algorithm, r.score, r.epsilon, r.delta, r.size, r.rounds, r.seconds) for r in rows]
     cells.append(("baseline", *baseline_of(result), "", "", "", "", ""))
     print_text(f"{result.job.source}: {silo_words(result)}")
-    if result.job.model != "linear":
+    if not result.job.architecture.is_plain:
         size = result.results[0].trained.w.size
-        print_text(f"model: {result.job.model}, {size:,} parameters")
+        print_text(f"model: {result.job.architecture}, {size:,} parameters")
     print_table(columns, cells, right=columns[2:])
     runs = ((one.trust, one.trained.algorithm, one.trained.algorithm_reason) for one in result.results)
     trained = [(one.trained.algorithm, one.trained) for one in result.results]

@@ -224,9 +224,9 @@ class TrainFlags:
         str | None,
         typer.Option(
             metavar="MODEL",
-            help="What to train: linear; for square images scattering (linear, of fixed wavelet features) or "
-            "cnn; mlp:64 or mlp:64,32 with hidden layers, mlp:64@28x28 of images; or your own "
-            "package.module:Class of PyTorch.",
+            help="What to train: linear, or linear@28x28 of images; for square ones scattering (linear, of "
+            "fixed wavelet features) or cnn; mlp:64 or mlp:64,32 with hidden layers, mlp:64@28x28 of images; "
+            "or your own package.module:Class of PyTorch.",
         ),
     ] = None
     algorithm: Annotated[

@@ -205,7 +205,7 @@ def _idx_images(info: DatasetInfo, folder: Path) -> Dataset:
 
 def _images(info: DatasetInfo, X: Array, digits: NDArray[np.integer]) -> Dataset:
     """Return images with pixels in [0, 1] and their digits, or the parity of these, as labels."""
-    parity = info.name.endswith("odd-even")
+    parity = info.is_parity
     pixels = tuple(f"pixel {i}" for i in range(X.shape[1]))
     groups = digits.astype(np.int64)
     classes: tuple[Value, ...] = ("even", "odd") if parity else tuple(range(10))

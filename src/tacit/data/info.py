@@ -78,6 +78,11 @@ class DatasetInfo:
         """Whether records are the pixels of images."""
         return self.description is None
 
+    @property
+    def is_parity(self) -> bool:
+        """Whether labels say of digits whether they are odd."""
+        return self.name.endswith("odd-even")
+
     def columns(self) -> ColumnsSpec:
         """Return the public column description; without columns for images."""
         if self.description is None:

@@ -50,6 +50,9 @@ _KINDS_OF_BATCH: dict[str, type[Fixed | Disjoint | Poisson]] = {
 _NOT_IN_NAMES = frozenset('/\\:*?"<>|')
 _MAX_NAME = 100
 
+_SMALL = 16
+"""Sides of images below which pixels have weights of their own, unless a model says `@8x8`."""
+
 
 class JobConfig(FairSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One training job. Everything in it is public; settings of fairness are those of `FairSettings`.
@@ -70,11 +73,12 @@ class JobConfig(FairSettings, frozen=True, kw_only=True, forbid_unknown_fields=T
             says no other. Bounds of the description are then not used, columns that it leaves out are
             numbers, and a record with a cell that is none counts as zero.
         task: What the label of a table is.
-        model: What is trained: "linear"; "scattering" or "scattering:2", a linear model of fixed wavelet
-            features of square images; "mlp:64", a perceptron with so many hidden units, "mlp:64,32" with two
-            layers of them, "mlp:64@28x28" of images, as those of a public data set always are; "cnn", a small
-            convolutional network of wavelet features; or "package.module:Class", a module of PyTorch (see
-            `Architecture`).
+        model: What is trained: "linear", or "linear@28x28" of images, as those of a public data set of
+            several classes with 16 pixels a side or more always are; "scattering" or "scattering:2", a linear
+            model of fixed wavelet features of square images; "mlp:64", a perceptron with so many hidden
+            units, "mlp:64,32" with two layers of them, "mlp:64@28x28" of images, as those of a public data
+            set always are; "cnn", a small convolutional network of wavelet features; or
+            "package.module:Class", a module of PyTorch (see `Architecture`).
         loss: What is minimised: "logistic" or "hinge" for classes, "squared", "huber", "absolute", "quantile"
             or "poisson" for numbers (see `LossChoice`); "auto" is logistic or squared.
         quantile: For the loss "quantile": the share of labels that should lie below what is predicted.
@@ -231,7 +235,7 @@ class JobConfig(FairSettings, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     def _check_model(self) -> None:
         """Refuse what only a linear model has."""
-        if self.architecture.kind == "linear":
+        if self.architecture.is_plain:
             return
         if self.stated is not None:
             raise ParameterError(f"model must be 'linear' with a moment, got {self.model!r}.")
@@ -250,9 +254,11 @@ class JobConfig(FairSettings, frozen=True, kw_only=True, forbid_unknown_fields=T
         """What is trained; of a public data set of images, for what they are."""
         found = Architecture.of(self.model)
         info = None if self.is_table else DATASETS.get(self.source)
-        if found.kind != "mlp" or found.image or info is None or not info.is_images:
+        if found.kind not in ("linear", "mlp") or found.image or info is None or not info.is_images:
             return found
-        return found.of_images(image_shape(info.n_features))
+        shape = image_shape(info.n_features)
+        plain = info.is_parity or shape[-1] < _SMALL  # of two classes, a filter gains a linear model nothing
+        return found if found.kind == "linear" and plain else found.of_images(shape)
 
     def _check_loss(self) -> None:
         """Refuse numbers that the loss does not have, and a loss that is not for the labels of a table."""

@@ -83,7 +83,7 @@ class ModelForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             raise ParameterError(
                 "features, lower and upper must be equally many; the last two none where features are raw."
             )
-        linear = self.model.kind == "linear"
+        linear = self.model.is_plain
         if len(self.weights) != (len(self.features) + 1 if linear else 0) or (linear and self.parameters):
             raise ParameterError(
                 "weights must be one row more than features, and parameters none, of a linear model; of "
@@ -171,7 +171,7 @@ def model_form(
 ) -> ModelForm:
     """Return the form of a model; arguments as the attributes of `TrainedModel`."""
     bounded = _bounded(fitted.features)
-    linear = fitted if isinstance(fitted, LinearModel) and model.kind == "linear" else None
+    linear = fitted if isinstance(fitted, LinearModel) and model.is_plain else None
     return ModelForm(
         version=VERSION,
         tacit=version("tacit"),

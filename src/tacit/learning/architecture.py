@@ -25,6 +25,7 @@ __all__ = ["MODELS", "Architecture", "read_shape"]
 
 MODELS: Final = (
     "linear",
+    "linear@28x28",
     "scattering",
     "scattering:2",
     "mlp:64",
@@ -50,9 +51,9 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         hidden: Units of each hidden layer of "mlp", the first one first.
         activation: Of "mlp" and "cnn".
         order: Of "scattering": 1 or 2.
-        image: Of "scattering", "mlp" and "cnn": (height, width), or (channels, height, width), of images that
-            the features are the pixels of; a perceptron then sees `BandPassFeatures`. () is square images,
-            and for a perceptron none.
+        image: (height, width), or (channels, height, width), of images that the features are the pixels of; a
+            linear model and a perceptron then see `BandPassFeatures`. () is square images for "scattering"
+            and "cnn", and none for others.
         code: Of "module": "package.module:Class", a module of PyTorch that is made without arguments.
     """
 
@@ -69,9 +70,9 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         for units in self.hidden:
             check_count("hidden", units)
         check_count("order", self.order, high=2)
-        if self.image and (len(self.image) not in (2, 3) or self.kind in ("linear", "module")):
+        if self.image and (len(self.image) not in (2, 3) or self.kind == "module"):
             raise ParameterError(
-                f"image must be (height, width), or channels first, of 'mlp', 'cnn' or 'scattering', got "
+                f"image must be (height, width), or channels first, of a model that is no module, got "
                 f"{self.image} of {self.kind!r}."
             )
         if (self.kind == "mlp") != bool(self.hidden) or (self.kind == "module") != bool(self.code):
@@ -92,7 +93,7 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         sides = shape.split("x")
         if at and _are_counts(sides) and len(sides) in (2, 3):
             found = cls.of(name, argument=argument)
-            if found.kind not in ("linear", "module"):
+            if found.kind != "module":
                 return found.of_images(tuple(map(int, sides)))
         kind, _, rest = text.partition(":")
         sizes = rest.split(",")
@@ -120,6 +121,11 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         if self.kind == "scattering" and self.order > 1:
             name = f"scattering:{self.order}"
         return f"{name}@{'x'.join(map(str, self.image))}" if self.image else name
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is linear in the features themselves."""
+        return self.kind == "linear" and not self.image
 
     @property
     def is_linear(self) -> bool:
@@ -153,7 +159,7 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         """
         facts: dict[str, Any] = {"classes": classes, "target": target, "sample": sample, "loss": loss}
         if self.kind == "linear":
-            return LinearTask(features=bounded, **facts)
+            return LinearTask(features=self._band_pass(bounded) if self.image else bounded, **facts)
         if self.kind == "scattering":
             return LinearTask(features=self._wavelets(bounded), **facts)
         features, shape = self._long(bounded), OutputShape.of(**facts)
@@ -190,8 +196,12 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         """Return what a network sees of features within bounds; a perceptron, of images, what says most."""
         if self.kind != "mlp" or not self.image:
             return LongFeatures(bounded)
+        return LongFeatures(self._band_pass(bounded), _STRETCH)
+
+    def _band_pass(self, bounded: FeatureMap) -> BandPassFeatures:
+        """Return the filtered pixels of images within bounds."""
         shape = self._image(bounded.dim)
-        return LongFeatures(BandPassFeatures(lower=bounded.lower, upper=bounded.upper, shape=shape), _STRETCH)
+        return BandPassFeatures(lower=bounded.lower, upper=bounded.upper, shape=shape)
 
     def _image(self, pixels: int) -> tuple[int, ...]:
         """Return the shape of images of so many pixels.

@@ -12,6 +12,7 @@ import numpy as np
 from scipy import special
 
 from tacit.errors import DataError, ParameterError, check_positive
+from tacit.learning.images import ImageMap
 from tacit.learning.loss_choice import LogLink, LossChoice
 from tacit.numerics import Array, IntArray, settle
 
@@ -309,9 +310,10 @@ class LinearModel(FittedModel):
     @property
     def why_no_weights(self) -> str:
         """Why no raw feature has a weight, as a sentence; empty where each has."""
-        if self.features.size == self.features.dim + 1:
+        if not isinstance(self.features, ImageMap):
             return ""
-        return "weights by feature need a linear model; this one is linear in wavelet features of images."
+        seen = "filtered pixels" if self.features.size == self.features.dim + 1 else "wavelet features"
+        return f"weights by feature need a linear model; this one is linear in {seen} of images."
 
     def scores(self, X: Array) -> Array:
         """Return raw predictions: shape (n,) for two classes or regression, else (n, classes)."""

@@ -36,8 +36,9 @@ class PersonalClassifier(FederatedClassifier):
     what `predict` says for a silo that is known. The common model is what the guarantee is about.
 
     Args:
-        model: "linear"; or a network, as "mlp:64", "cnn", "scattering" or "package.module:Class". Needs the
-            extra `torch`, but for linear models, perceptrons with one hidden layer and wavelet features.
+        model: "linear", or "linear@28x28" of images; or a network, as "mlp:64", "cnn", "scattering" or
+            "package.module:Class". Needs the extra `torch`, but for linear models, perceptrons with one
+            hidden layer and wavelet features.
         start_seed: Seed of the public random weights that a network starts from, >= 0.
         trust: "local", "aggregate", "shuffle" or "none", as in `FederatedLogisticRegression`: "central" is
             refused, because there silos keep no models. Under "aggregate", noise is shared between silos.
