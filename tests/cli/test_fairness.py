@@ -151,7 +151,7 @@ def test_the_curve_is_drawn(
         (("--fairness-weight", "2"), "fairness_weight needs a sensitive column"),
         (("--protect", "record"), "protect needs a sensitive column"),
         (("--sensitive", "sex", "--fairness-weight", "-1"), "fairness_weight must be a finite number >= 0"),
-        (("--sensitive", "sex", "--max-violation", "2"), "max_violation must be in [0, 1]"),
+        (("--sensitive", "sex", "--max-violation", "2"), "max-violation must be in [0, 1]"),
         (("--sensitive", "sex", "--max-violation", ".1", "--fairness-weight", "1"), "exclude each other"),
         (("--sensitive", "sex", "--sensitive", "sex"), "each column once"),
         (("--sensitive", "sex", "--l1", "0.1"), "l1 is not for a fair model"),

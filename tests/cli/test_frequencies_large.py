@@ -131,7 +131,7 @@ def test_one_row_changes_no_other(table: Path, tmp_path: Path, capsys: pytest.Ca
         (["--domain", "32", "--plot", "x.png"], "plot must not be given"),
         (["--domain", "32", "--mechanism", "hr"], "mechanism must be one of bh, krr"),
         (["--domain", "32", "--miss", "0"], "miss must be in"),
-        (["--domain", "32", "--hash-seed", "-1"], "hash_seed must be a whole number"),
+        (["--domain", "32", "--hash-seed", "-1"], "hash-seed must be a whole number"),
         (["--domain", "32", "--items", "words"], "items must be one of hashed, numbers"),
         (["--domain", "32", "--items", "numbers", "--hash-seed", "1"], "are for --items hashed"),
         (["--domain", "32", "--dictionary", "none.txt"], "dictionary must be a readable file"),

@@ -280,7 +280,7 @@ def test_ledgers_of_single_tables_are_named_where_no_ledger_counts_all(
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["wards", "--silo-column", "patient"], 2, "silo_column must be None where every file is a silo"),
+        (["wards", "--silo-column", "patient"], 2, "silo-column must be None where every file is a silo"),
         (["wards/Bergen.csv", "more/Bergen.csv.gz"], 3, "wards/Bergen.csv; rename one of them"),
         (["wards/columns.toml", "wards/Bergen.csv"], 2, "a pattern in quotes, leaves out what is no table"),
         (["wards", "--data", "wards"], 2, "data must be named once"),
