@@ -85,7 +85,7 @@ def test_a_plot_shows_the_attack(tmp_path: Path, capsys: pytest.CaptureFixture[s
         (["--confidence", "nan"], "confidence must be in (0, 1), got nan"),
         (["--delta", "1"], "delta must be in [0, 1), got 1.0"),
         (["--epsilon", "0"], "epsilon must be a finite number > 0"),
-        (["--noise-factor", "0"], "noise_factor must be a finite number > 0"),
+        (["--noise-factor", "0"], "noise-factor must be a finite number > 0"),
         (["--rounds", "3"], "rounds is not an option of the mechanism 'gaussian'"),
         (["--mechanism", "laplace", "--dim", "3"], "dim is not an option of the mechanism 'laplace'"),
         (["--mechanism", "additive", "--trust", "shuffle"], "trust must be one of local, central"),

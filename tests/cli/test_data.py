@@ -149,7 +149,7 @@ def test_files_that_are_there_are_not_fetched_again(
     [
         (["describe", "adlut"], 2, "got 'adlut'; did you mean 'adult'?"),
         (["fetch", "digit"], 2, "got 'digit'; did you mean 'digits'?"),
-        (["fetch", "adult", "--base-url", "ftp://x"], 2, "base_url must start with http:// or https://"),
+        (["fetch", "adult", "--base-url", "ftp://x"], 2, "base-url must start with http:// or https://"),
         (["fetch", "parkinsons"], 3, "no public address serves parkinsons_updrs.data"),
     ],
 )

@@ -148,9 +148,9 @@ def test_the_curve_is_drawn(
     ("argv", "message"),
     [
         (("--fairness", "equalized-odds"), "fairness needs a sensitive column"),
-        (("--fairness-weight", "2"), "fairness_weight needs a sensitive column"),
+        (("--fairness-weight", "2"), "fairness-weight needs a sensitive column"),
         (("--protect", "record"), "protect needs a sensitive column"),
-        (("--sensitive", "sex", "--fairness-weight", "-1"), "fairness_weight must be a finite number >= 0"),
+        (("--sensitive", "sex", "--fairness-weight", "-1"), "fairness-weight must be a finite number >= 0"),
         (("--sensitive", "sex", "--max-violation", "2"), "max-violation must be in [0, 1]"),
         (("--sensitive", "sex", "--max-violation", ".1", "--fairness-weight", "1"), "exclude each other"),
         (("--sensitive", "sex", "--sensitive", "sex"), "each column once"),
@@ -168,7 +168,7 @@ def test_the_curve_is_drawn(
         (("--missing",), "missing needs a sensitive column"),
         (("--sensitive", "sex", "--protect", "record", "--trust", "shuffle"), "with one silo"),
         (("--sensitive", "sex", "--protect", "record", "--trust", "aggregate"), "with one silo"),
-        (("--sensitive", "sex", "--dry-run"), "dry_run is not for a fair model"),
+        (("--sensitive", "sex", "--dry-run"), "dry-run is not for a fair model"),
     ],
 )
 def test_mistakes_are_one_line_and_leave_nothing(
@@ -224,7 +224,7 @@ def test_empty_cells_are_refused_unless_they_are_declared(
             ("--sensitive", "sex", "--prediction", "hired", "--advantaged", "maybe"),
             "advantaged must be",
         ),
-        (("--sensitive", "sex", "--prediction", "hired", "--min-count", "0"), "min_count must be"),
+        (("--sensitive", "sex", "--prediction", "hired", "--min-count", "0"), "min-count must be"),
     ],
 )
 def test_an_audit_refuses_what_it_cannot_say(

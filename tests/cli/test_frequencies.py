@@ -240,7 +240,7 @@ def test_many_values_are_answered_by_a_short_message(
         (["--mechanism", "olh"], "mechanism must be one of bh, hr"),
         (["--trust", "central", "--mechanism", "bh"], "for clients who randomise"),
         (["--trust", "shuffle", "--delta", "0"], "delta must be > 0 under shuffle trust"),
-        (["--max-random-bits", "0"], "max_random_bits must be a finite number > 0"),
+        (["--max-random-bits", "0"], "max-random-bits must be a finite number > 0"),
         (["--confidence", "1"], "confidence must be in"),
         (["--projection", "norm"], "projection must be one of none, sum"),
     ],

@@ -127,7 +127,7 @@ def test_one_row_changes_no_other(table: Path, tmp_path: Path, capsys: pytest.Ca
         (["--domain", "32", "--values", "a,b"], "values must not be given for a domain of so many bits"),
         (["--domain", "32", "--values", "a,b"], "whose values nobody lists, got 'a,b'."),
         (["--domain", "32", "--projection", "none"], "projection must not be given"),
-        (["--domain", "32", "--max-message-bits", "9"], "max_message_bits must not be given"),
+        (["--domain", "32", "--max-message-bits", "9"], "max-message-bits must not be given"),
         (["--domain", "32", "--plot", "x.png"], "plot must not be given"),
         (["--domain", "32", "--mechanism", "hr"], "mechanism must be one of bh, krr"),
         (["--domain", "32", "--miss", "0"], "miss must be in"),

@@ -159,8 +159,8 @@ def test_a_plan_says_what_each_analyst_would_find(capsys: pytest.CaptureFixture[
         (["--levels", "1", "--trust", "shuffle"], "trust must not be given beside --levels"),
         (["--levels", "1", "--mechanism", "oue"], "mechanism must not be given beside --levels"),
         (["--levels", "1", "--delta", "1e-6"], "delta must not be given beside --levels"),
-        (["--levels", "1", "--heavy-hitters"], "heavy_hitters must not be given beside --levels"),
-        (["--levels", "1", "--max-random-bits", "1"], "max_random_bits must not be given beside --levels"),
+        (["--levels", "1", "--heavy-hitters"], "heavy-hitters must not be given beside --levels"),
+        (["--levels", "1", "--max-random-bits", "1"], "max-random-bits must not be given beside --levels"),
         ([], "--epsilon must be given, or --levels"),
     ],
 )

@@ -93,7 +93,7 @@ def test_tables_hold_the_truth_and_their_statement_is_verified(
         (["--column", "a"], "columns must be different ones"),
         (["--tables", "triples"], "tables must be one of joint, pairs, singles"),
         (["--trust", "aggregate", "--colluding", "0"], "trust must be local, shuffle or central for tables"),
-        (["--heavy-hitters"], "heavy_hitters must not be given beside several columns"),
+        (["--heavy-hitters"], "heavy-hitters must not be given beside several columns"),
         (["--projection", "none"], "projection must not be given beside several columns"),
         (["--domain", "x.txt"], "domain must not be given beside several columns"),
         (["--values", "d=1"], "values must be like `--values a=a,b`"),

@@ -227,7 +227,7 @@ def test_a_network_for_people(capsys: pytest.CaptureFixture[str]) -> None:
             "convexity must be 'non-convex' for a network",
         ),
         ([*MODEL, "--model", "mlp:8", "--one-pass"], "tacit: one-pass must be left out for a network"),
-        ([*MODEL, "--model", "mlp"], "model must look like one of linear, scattering"),
+        ([*MODEL, "--model", "mlp"], "model must look like one of linear, "),
         ([*MODEL[:6], "--features", "50", "--epsilon", "1", "--model", "scattering"], "50"),
     ],
 )

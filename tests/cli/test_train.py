@@ -182,7 +182,7 @@ def _sites() -> list[str]:
         (["--batch", "5000"], 2, "must be at most the"),
         (["--batch", "100", "--sampling", "disjoint", "--rounds", "5"], 2, "rounds x batch"),
         (["--data", "missing.csv", "--label", "y"], 3, "missing.csv"),
-        (["--data", "missing.csv"], 2, "label must name"),
+        (["--data", "missing.csv"], 3, "missing.csv is not there"),
         (["--rounds", "many"], 2, "rounds"),
     ],
 )
