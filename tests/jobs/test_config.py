@@ -328,6 +328,25 @@ def test_large_images_of_several_classes_are_filtered_for_a_linear_model(data: s
     job = JobConfig(data=data)
     assert str(job.architecture) == model
     assert str(JobConfig(data="digits", model="linear@8x8").architecture) == "linear@8x8"
+    assert str(JobConfig(data=data, model="linear@pixels").architecture) == "linear"
+    assert str(JobConfig(data=data, model="mlp:3@pixels").architecture) == "mlp:3"
+
+
+def test_what_models_of_images_have_not_is_refused_by_their_own_name() -> None:
+    with pytest.raises(
+        ParameterError, match=r"^group_lasso must be 0 with model='linear@28x28'.*'linear@pix"
+    ):
+        JobConfig(data="mnist", group_lasso=0.1)
+    assert JobConfig(data="mnist", group_lasso=0.1, model="linear@pixels").architecture.is_plain
+
+
+@pytest.mark.parametrize("model", ["linear@8x8", "mlp:3@8x8", "scattering", "cnn"])
+def test_images_are_not_scaled_by_public_records(model: str) -> None:
+    """Their maps go by bounds: a statement that spoke of a sample was refused when it was checked."""
+    facts = {"data": "a.csv", "label": "y", "public": "b.csv"}
+    with pytest.raises(ParameterError, match=r"^public must be left out with model="):
+        JobConfig.of(facts | {"model": model})
+    assert JobConfig.of(facts | {"model": "linear@pixels"}).public == "b.csv"
 
 
 def test_all_trust_models_are_those_that_an_algorithm_runs_under() -> None:

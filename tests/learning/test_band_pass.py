@@ -112,7 +112,7 @@ def test_names_of_models_of_images_are_read_and_said(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["a.b:C@28x28", "mlp:64@28", "mlp:64@28x", "mlp:64@0x3", "mlp:64@2x2x2x2", "mlp@8x8"],
+    ["a.b:C@28x28", "mlp:64@28", "mlp:64@28x", "mlp:64@0x3", "mlp:64@2x2x2x2", "mlp@8x8", "cnn@pixels"],
 )
 def test_names_of_no_images_are_refused(name: str) -> None:
     with pytest.raises(ParameterError, match=r"^model must look like one of"):
@@ -156,5 +156,10 @@ def test_a_linear_model_of_images_sees_them_filtered_and_has_no_weights_of_pixel
     assert model.model_.why_no_weights.endswith("this one is linear in filtered pixels of images.")
     with pytest.raises(ParameterError, match=r"^model 'linear@4x4' must be of 16 features, got 64"):
         FederatedLogisticRegression(trust="none", shape=(4, 4)).fit(data.X[:300], data.y[:300])
-    with pytest.raises(ParameterError, match=r"^shape must be whole numbers"):
-        FederatedLogisticRegression(trust="none", shape="8x8").fit(data.X[:300], data.y[:300])
+    for shape, said in (
+        ("8x8", "^shape must be whole"),
+        ((), "^shape must be whole"),
+        ((64,), "^the shape of"),
+    ):
+        with pytest.raises(ParameterError, match=said):
+            FederatedLogisticRegression(trust="none", shape=shape).fit(data.X[:300], data.y[:300])

@@ -226,7 +226,8 @@ class TrainFlags:
             metavar="MODEL",
             help="What to train: linear, or linear@28x28 of images; for square ones scattering (linear, of "
             "fixed wavelet features) or cnn; mlp:64 or mlp:64,32 with hidden layers, mlp:64@28x28 of images; "
-            "or your own package.module:Class of PyTorch.",
+            "linear@pixels and mlp:64@pixels of images as they are; or your own package.module:Class of "
+            "PyTorch.",
         ),
     ] = None
     algorithm: Annotated[

@@ -26,7 +26,7 @@ from tacit.jobs.fair_settings import FairSettings
 from tacit.jobs.reading import choices_of, read_struct
 from tacit.jobs.trusts import check_parties, trusts_of
 from tacit.learning.algorithms import ALGORITHMS, Algorithm, make_algorithm, needs_delta
-from tacit.learning.architecture import Architecture
+from tacit.learning.architecture import PIXELS, Architecture
 from tacit.learning.clipping import read_clip
 from tacit.learning.defaults import AUTO
 from tacit.learning.images import image_shape
@@ -74,11 +74,11 @@ class JobConfig(FairSettings, frozen=True, kw_only=True, forbid_unknown_fields=T
             numbers, and a record with a cell that is none counts as zero.
         task: What the label of a table is.
         model: What is trained: "linear", or "linear@28x28" of images, as those of a public data set of
-            several classes with 16 pixels a side or more always are; "scattering" or "scattering:2", a linear
-            model of fixed wavelet features of square images; "mlp:64", a perceptron with so many hidden
-            units, "mlp:64,32" with two layers of them, "mlp:64@28x28" of images, as those of a public data
-            set always are; "cnn", a small convolutional network of wavelet features; or
-            "package.module:Class", a module of PyTorch (see `Architecture`).
+            several classes with 16 pixels a side or more are unless it is "linear@pixels"; "scattering" or
+            "scattering:2", a linear model of fixed wavelet features of square images; "mlp:64", a perceptron
+            with so many hidden units, "mlp:64,32" with two layers of them, "mlp:64@28x28" of images, as those
+            of a public data set are unless it is "mlp:64@pixels"; "cnn", a small convolutional network of
+            wavelet features; or "package.module:Class", a module of PyTorch (see `Architecture`).
         loss: What is minimised: "logistic" or "hinge" for classes, "squared", "huber", "absolute", "quantile"
             or "poisson" for numbers (see `LossChoice`); "auto" is logistic or squared.
         quantile: For the loss "quantile": the share of labels that should lie below what is predicted.
@@ -237,14 +237,20 @@ class JobConfig(FairSettings, frozen=True, kw_only=True, forbid_unknown_fields=T
         """Refuse what only a linear model has."""
         if self.architecture.is_plain:
             return
+        model = str(self.architecture)
         if self.stated is not None:
-            raise ParameterError(f"model must be 'linear' with a moment, got {self.model!r}.")
+            raise ParameterError(f"model must be 'linear' with a moment, got {model!r}.")
         if self.sensitive_columns:
-            raise ParameterError(f"model must be 'linear' with fairness, got {self.model!r}.")
+            raise ParameterError(f"model must be 'linear' with fairness, got {model!r}.")
+        if self.public is not None and self.architecture.is_of_images:
+            raise ParameterError(
+                f"public must be left out with model={model!r}, which scales pixels by their bounds, got "
+                f"{self.public!r}."
+            )
         if self.group_lasso > 0:
             raise ParameterError(
-                f"group_lasso must be 0 with model={self.model!r}, which has no weights by column, got "
-                f"{self.group_lasso!r}."
+                f"group_lasso must be 0 with model={model!r}, got {self.group_lasso!r}; 'linear@pixels' has "
+                "weights by column."
             )
         if self.domain is not None and not self.architecture.is_linear:
             raise ParameterError(f"domain must be left out for a network, got {self.domain!r}.")
@@ -255,6 +261,8 @@ class JobConfig(FairSettings, frozen=True, kw_only=True, forbid_unknown_fields=T
         found = Architecture.of(self.model)
         info = None if self.is_table else DATASETS.get(self.source)
         if found.kind not in ("linear", "mlp") or found.image or info is None or not info.is_images:
+            return found
+        if self.model.endswith(f"@{PIXELS}"):
             return found
         shape = image_shape(info.n_features)
         plain = info.is_parity or shape[-1] < _SMALL  # of two classes, a filter gains a linear model nothing

@@ -45,7 +45,9 @@ def to_onnx(model: TrainedModel) -> bytes:
         TacitError: ONNX Runtime does not predict what the model does.
     """
     if model.fitted.why_no_weights:
-        raise ParameterError(f"a graph needs a linear model, got one of model={str(model.model)!r}.")
+        raise ParameterError(
+            f"a graph needs a linear model, of images 'linear@pixels', got one of model={str(model.model)!r}."
+        )
     for name in ("onnx", "onnxruntime"):
         if importlib.util.find_spec(name) is None:
             raise DataError(f"writing ONNX needs {name}; {install_extra('onnx')} installs it.")

@@ -238,7 +238,7 @@ class JobTerms:
             (config.label, config.person, config.silo_column),
             *self._regularization.facts,
             *(() if self.task.chosen.is_default else (self.task.chosen,)),
-            *(() if config.model == "linear" else (config.model,)),
+            *(() if config.architecture.is_plain else (str(config.architecture),)),
             *(() if public is None else (public.digest,)),
         )
         return hashlib.sha256(msgspec.json.encode(said, enc_hook=str)).hexdigest()

@@ -21,11 +21,12 @@ from tacit.learning.scattering import ScatteringFeatures
 from tacit.learning.task import LinearTask
 from tacit.numerics import Array
 
-__all__ = ["MODELS", "Architecture", "read_shape"]
+__all__ = ["MODELS", "PIXELS", "Architecture", "read_shape"]
 
 MODELS: Final = (
     "linear",
     "linear@28x28",
+    "linear@pixels",
     "scattering",
     "scattering:2",
     "mlp:64",
@@ -35,6 +36,9 @@ MODELS: Final = (
     "package.module:Class",
 )
 """Models by the names that people type, such as."""
+
+PIXELS: Final = "pixels"
+"""What they type for the shape of images that are to be seen as any other numbers."""
 
 _STRETCH: Final = 2.0
 """How much longer filtered images are than other rows (docs/theory/defaults.md)."""
@@ -70,10 +74,11 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         for units in self.hidden:
             check_count("hidden", units)
         check_count("order", self.order, high=2)
-        if self.image and (len(self.image) not in (2, 3) or self.kind == "module"):
+        if self.image and self.kind == "module":
+            raise ParameterError(f"image must be left out for a module, got {self.image}.")
+        if self.image and len(self.image) not in (2, 3):
             raise ParameterError(
-                f"image must be (height, width), or channels first, of a model that is no module, got "
-                f"{self.image} of {self.kind!r}."
+                f"the shape of images must be (height, width), or channels first, got {self.image}."
             )
         if (self.kind == "mlp") != bool(self.hidden) or (self.kind == "module") != bool(self.code):
             raise ParameterError(f"model {self.kind!r} must have what is its own, and nothing else.")
@@ -83,7 +88,7 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         """Read a name.
 
         Args:
-            text: As in `MODELS`.
+            text: As in `MODELS`; "@pixels", of a linear model or a perceptron, sees images as any numbers.
             argument: What it was given as, for the message.
 
         Raises:
@@ -91,6 +96,8 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         """
         name, at, shape = text.partition("@")
         sides = shape.split("x")
+        if shape == PIXELS and name.partition(":")[0] in ("linear", "mlp"):
+            return cls.of(name, argument=argument)
         if at and _are_counts(sides) and len(sides) in (2, 3):
             found = cls.of(name, argument=argument)
             if found.kind != "module":
@@ -126,6 +133,11 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     def is_plain(self) -> bool:
         """Whether it is linear in the features themselves."""
         return self.kind == "linear" and not self.image
+
+    @property
+    def is_of_images(self) -> bool:
+        """Whether features are the pixels of images for it."""
+        return bool(self.image) or self.kind in ("scattering", "cnn")
 
     @property
     def is_linear(self) -> bool:
@@ -227,8 +239,8 @@ def read_shape(shape: Any) -> tuple[int, ...]:
     """Return the shape of a record, or refuse what is none.
 
     Raises:
-        ParameterError: It is no sequence of whole numbers.
+        ParameterError: It is no sequence of whole numbers, or has none.
     """
-    if not isinstance(shape, Sequence | np.ndarray) or isinstance(shape, str):
+    if not isinstance(shape, Sequence | np.ndarray) or isinstance(shape, str) or len(shape) == 0:
         raise ParameterError(f"shape must be whole numbers, such as (1, 28, 28), got {shown(shape)}.")
     return tuple(check_count("shape", one) for one in shape)
