@@ -42,6 +42,7 @@ from tacit.privacy import PrivacyBudget, TrustModel
 
 torch = pytest.importorskip("torch")
 from tacit.learning.modules.architectures import imported  # noqa: E402 - needs torch
+from tacit.learning.modules.parts import Product  # noqa: E402
 from tacit.learning.modules.plain import PlainSequence  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -363,6 +364,22 @@ def test_no_row_is_longer_than_the_radius(kind: str, dtype: str, autocast: bool)
                 assert found <= radius
                 longest = max(longest, found / radius)
     assert longest > 1 - 1e-6
+
+
+def test_a_factor_whose_square_is_no_normal_number_makes_no_long_row() -> None:
+    """1e-162 squared is zero: beside a factor of 1e154 the row is 1e-8 long, at a radius of 1e-20."""
+    objective = torch_objective(nn.Linear(1, 1).double(), Logistic())
+    one = Records.of(np.array([[1.3e154]]), np.zeros(1))
+    w = np.array([-373.0 / 1.3e154, 0.0])  # a derivative of e^-373
+    assert 0 < length(objective.clipped_sum(w, one, 1e-20)) <= 1e-20
+    small, large = torch.from_numpy(np.full((1, 2, 1), 1.4e-162)), torch.from_numpy(np.full((1, 2, 3), 3e153))
+    squared = 6 * (Fraction(1.4e-162) * Fraction(3e153)) ** 2
+    for left, right in ((small, large), (large, small)):
+        for shape in ((1, 2, -1), (1, 1, -1)):
+            row = Product(left.reshape(shape), right.reshape(shape))
+            assert float(row.squared(exact=True)) >= squared
+    row = Product(large.reshape(1, 1, 6), small.reshape(1, 1, 2), lengths=2 * small[:, 0, 0])
+    assert float(row.squared(exact=True)) >= 2 * squared  # twice as many
 
 
 @pytest.mark.parametrize("how", ["autocast", "medium", "backend"])

@@ -35,6 +35,9 @@ __all__ = [
 _BLOCK = 16
 _FEWEST = 512
 
+_UNSEEN = 2.0**-1022
+"""What a square in float64 may miss: another factor of a row may be as large as this one is small."""
+
 SINGLE_SLACK = 5e-7
 """Relative error of a norm by `squares`, in single precision."""
 
@@ -86,7 +89,7 @@ def squares(values: Any) -> Any:
     flat = values.flatten(1)
     n, size = flat.shape
     if flat.dtype != torch.float32 or size % _BLOCK or size < _FEWEST:
-        return torch.linalg.vector_norm(flat, dim=1, dtype=torch.float64) ** 2
+        return torch.linalg.vector_norm(flat, dim=1, dtype=torch.float64) ** 2 + size * _UNSEEN
     found = (flat * flat).view(n, _BLOCK, -1).sum(1).sum(1, dtype=torch.float64)
     found += size * 2.0**-126
     odd = ~(found < torch.inf)
@@ -98,7 +101,7 @@ def squares(values: Any) -> Any:
 def _exact_squares(values: Any) -> Any:
     """Return the squared norms of vectors, which are the last dimension, in float64."""
     values = values.double()
-    return torch.linalg.vecdot(values, values)
+    return torch.linalg.vecdot(values, values) + values.shape[-1] * _UNSEEN
 
 
 def rounds_to_single() -> bool:
@@ -159,7 +162,8 @@ class Product:
             right = _exact_squares(self.right)
             return (torch.addcmul(left, left, right) if self.biased else left * right).sum(1)
         # Only one of both is measured in single precision.
-        left, right = left[:, 0], squares(self.right) if self.lengths is None else self.lengths.square()
+        right = squares(self.right) if self.lengths is None else self.lengths.square() + _UNSEEN
+        left = left[:, 0]
         return torch.addcmul(left, left, right) if self.biased else left * right
 
     def add(self, totals: Any, factors: Any, segments: Sequence[Segment], *, onto: int = 1) -> None:
