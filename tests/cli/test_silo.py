@@ -53,6 +53,7 @@ def test_check_shows_the_plan_and_its_price_and_gives_no_consent_by_itself(
     out, _ = told(capsys, "check", "--config", str(config))
     for words in (
         "silo-2: 60 records, all of which train",
+        "linear, logistic, by",
         "5 rounds",
         "nobody but this silo",
         "epsilon 4 at delta 1e-05, before this run",

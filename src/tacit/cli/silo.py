@@ -230,7 +230,7 @@ def _show(silo: SiloJob, priced: PricedPlan) -> None:
         "silo": f"{silo.config.name}: {units}",
         "run": priced.run,
         "plan": priced.plan.digest().hex(),
-        "trains": f"{silo.job.terms.loss.words}, by {priced.algorithm}",
+        "trains": f"{silo.job.terms.config.architecture}, {silo.job.terms.loss.words}, by {priced.algorithm}",
         "asks": f"{plan.rounds:,} rounds, each a mean over {unit.plural} of: {', '.join(statistics)}",
         "trusts": _WHOM[silo.job.trust],
         **_counted(silo, plan),

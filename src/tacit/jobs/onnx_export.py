@@ -253,7 +253,9 @@ def _numbers(graph: _Graph, model: TrainedModel, scores: str) -> str:
 def _check(data: bytes, model: TrainedModel) -> None:
     """Refuse a graph with which ONNX Runtime does not predict what the model does."""
     runtime: Any = importlib.import_module("onnxruntime")
-    session = runtime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    options = runtime.SessionOptions()
+    options.log_severity_level = 3  # not what it could tidy up
+    session = runtime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
     given, X = _probes(model)
     found = session.run(None, given)[-1]
     wanted = model.predict(X) if model.task == "regression" else _of_classes(model, X)
