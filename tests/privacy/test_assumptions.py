@@ -67,7 +67,7 @@ SAID: dict[type[Event], str] = {
     ObjectivePerturbed: "every coordinate of the model is regularised",
     ByChance: "chance alone decides whose records a round is about",
     SelfDrawn: "each of 12 honest parties joins a round with probability 0.4, by chance of its own, and "
-    "nobody but the shuffler learns which do, or with which of their records",
+    "nobody but the shuffler learns which do, or with which of their records, at most a share of 0.333333",
     Parallel: "records are dealt to disjoint parts without looking at any of them",
 }
 """A clause of every event whose price rests on more than its noise and its parts."""
@@ -186,6 +186,12 @@ def test_only_sizes_that_follow_from_who_joins_are_left_out() -> None:
     for event in forged.values():
         said = [clause for part in event.parts for clause in assumptions_of(part) if "every batch" in clause]
         assert set(said) <= set(assumptions_of(event))
+    alone = self_drawn_round(lambda k: Shuffled(1.0, k), clients=7, rate=0.22)
+    assert isinstance(alone, SelfDrawn)
+    assert alone.share == pytest.approx(1, rel=1e-12)
+    rare = SelfDrawn(alone.parts[:-1], alone.weights[:-1], clients=7, rate=0.22)  # none for most parties
+    assert any("every batch" in clause for clause in assumptions_of(rare))
+    assert assumptions_of(rare)[-1].endswith("of their records, at most a share of 0.997475")
     several = self_drawn_round(lambda k: Shuffled(1.0, 5 * k), clients=40, rate=0.4, records=9, sampled=5)
     said = [clause for clause in assumptions_of(several) if "every batch" in clause]
     assert said == ["every batch holds 5 honest messages"]  # what one party sends

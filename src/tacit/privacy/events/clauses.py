@@ -71,20 +71,23 @@ def _follows(event: SelfDrawn, said: Sequence[Sequence[str]]) -> set[str]:
         ([*size.values()], rate, weight)
         for size, rate, weight in zip(sizes, rates, event.weights, strict=True)
     ]
-    if not _is_drawn(sorted(rows), event.clients, event.rate):
+    if not _is_drawn(sorted(rows), event.clients, event.rate, event.share):
         return set()
     least = min(sizes, key=lambda size: [*size.values()])
     kept = least if max(least.values()) > 1 else {}
     return {clause for size in sizes for clause in size} - set(kept)
 
 
-def _is_drawn(rows: Sequence[tuple[list[int], float, float]], clients: int, rate: float) -> bool:
+def _is_drawn(
+    rows: Sequence[tuple[list[int], float, float]], clients: int, rate: float, taken: float
+) -> bool:
     """Return whether batches are no larger, and no rarer, than if each party joins by itself.
 
     Args:
         rows: Numbers of a batch, rate of its sample and weight; the smallest, of one party, first.
         clients: How many may join.
         rate: Probability that one does.
+        taken: Share of its records that it is then in with.
     """
     least = rows[0][0]
     if not least:
@@ -102,7 +105,7 @@ def _is_drawn(rows: Sequence[tuple[list[int], float, float]], clients: int, rate
     chance = np.where(
         low + 2 > clients * rate, others.sf(low) - others.sf(high), others.cdf(high) - others.cdf(low)
     )
-    share = np.array([sampled / rows[-1][1] for _, sampled, _ in rows])
+    share = np.array([sampled / taken for _, sampled, _ in rows])
     weights = np.array([weight for _, _, weight in rows])
     rare = weights * share < rate * chance * _CLOSE
     small = share < (high + 1) / clients * _CLOSE

@@ -83,12 +83,22 @@ class SelfDrawn(ByChance, frozen=True, tag=True):
             )
 
     @property
+    def share(self) -> float:
+        """Of the records of a party that joins, how large a part a round is about; at most 1."""
+        drawn = math.fsum(
+            weight * (part.rate if isinstance(part, Sampled) else 1.0)
+            for part, weight in zip(self.parts, self.weights, strict=True)
+        )
+        return min(drawn / self.rate, 1.0)
+
+    @property
     def assumptions(self) -> tuple[str, ...]:
         """That so many parties toss a coin that nobody else sees, but the shuffler of what it shuffles."""
+        some = f", at most a share of {self.share:.6g}" if self.share < 1 - 1e-6 else ""
         return (
             f"each of {self.clients:,} honest parties joins a round with probability {self.rate:.6g}, by "
             f"chance of its own, and {_who(self)} learns which do, or with which of their "
-            f"{self.neighbours.unit.plural}",
+            f"{self.neighbours.unit.plural}{some}",
         )
 
 
