@@ -52,6 +52,7 @@ def fitted(
 
 
 @pytest.mark.filterwarnings("default")
+@pytest.mark.filterwarnings("ignore::tacit.errors.PrivacyWarning")
 def test_scikit_learn_accepts_it() -> None:
     found = check_estimator(PrivateFairLogisticRegression(rounds=15), on_skip=None, on_fail=None)
     assert [one for one in found if one["status"] not in ("passed", "skipped")] == []

@@ -59,7 +59,7 @@ def audit_mean(
         ParameterError: A value is out of its range.
 
     Example:
-        >>> from tacit.means import GaussianNoise
+        >>> from tacit.means import AdditiveMean, GaussianNoise
         >>> mean = AdditiveMean(dim=4, noise=GaussianNoise(1.0))
         >>> found = audit_mean(mean, 1e-5, runs=100_000, rng=np.random.default_rng(0))
         >>> found.refuted, found.claimed_epsilon

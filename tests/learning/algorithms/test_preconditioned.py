@@ -193,7 +193,7 @@ def test_what_cannot_be_done_is_refused_before_anything_is_asked() -> None:
     wide = objective(d=2001)
     for goal, algorithm, said in (
         (unknown, PreconditionedNoisyGD(), "smoothness is unknown|features of known norm"),
-        (wide, PreconditionedNoisyGD(), "1 to 2000 features"),
+        (wide, PreconditionedNoisyGD(), "at most 2000 features"),
         (objective(), PreconditionedNoisyGD(rounds=1), "rounds must be at least 2"),
         (objective(), PreconditionedNoisyGD(rounds=None), "no error bound is finite; give a number"),
     ):

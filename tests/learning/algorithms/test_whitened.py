@@ -223,7 +223,7 @@ def test_what_cannot_be_done_is_refused_before_anything_is_asked() -> None:
         (objective(Squared()), WhitenedNoisyGD(), "needs a loss of classes"),
         (objective(Huber()), WhitenedNoisyGD(), "needs a loss of classes"),
         (LinearObjective(loss=Logistic(), features=3), WhitenedNoisyGD(), "smoothness|of known norm"),
-        (objective(d=2001), WhitenedNoisyGD(), "1 to 2000 features"),
+        (objective(d=2001), WhitenedNoisyGD(), "at most 2000 features"),
         (objective(), WhitenedNoisyGD(rounds=1), "rounds must be at least 2"),
         (objective(), WhitenedNoisyGD(rounds=None), "no error bound is finite; give a number"),
     ):
