@@ -73,6 +73,26 @@ def test_people_see_a_table(
     assert "note" not in out
 
 
+def test_what_was_trained_is_told_where_it_is_no_linear_model(
+    runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    told = json.loads((runs["compared"] / "metrics.json").read_text())
+    assert "model" not in told["results"][0]
+    for one in told["results"]:
+        one["model"] = "linear@28x28"
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images/metrics.json").write_text(json.dumps(told))
+    code, out, _ = run([str(runs["compared"]), "images", "--json"], capsys)
+    assert code == 0
+    models = [row["model"] for row in json.loads(out)["results"]]
+    assert models == ["linear"] * len(told["results"]) + ["linear@28x28"] * len(told["results"])
+    code, out, _ = run([str(runs["compared"]), "images", "--plot", "both.svg"], capsys)
+    assert code == 0
+    assert out.count("linear@28x28") == len(told["results"])
+    assert "local, whitened, linear@28x28" in (tmp_path / "both.svg").read_text()
+
+
 def test_what_differs_is_said(runs: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
     data = found(["compared", "numbers"], runs, capsys)
     assert not data["comparable"]

@@ -91,7 +91,7 @@ _PLANNED: Final = _form(
     guarantee_alone=_Maybe(str), epsilon_alone=_Maybe(_Number), plan=dict[str, Any],
 )  # fmt: skip
 _COMPARED: Final = _form(
-    "ComparedRun", run=str, data=str, trust=str, algorithm=str, epsilon=_Number, delta=_Number,
+    "ComparedRun", run=str, data=str, trust=str, algorithm=str, model=str, epsilon=_Number, delta=_Number,
     metric=str | None,
     score=_Number, standard_error=_Number, baseline=_Number, auc=_Number, auc_standard_error=_Number,
     bits_per_silo=float, rounds=int,

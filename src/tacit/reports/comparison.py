@@ -101,16 +101,16 @@ def draw_comparison(runs: Runs, path: Path) -> None:
             "epsilon": row["epsilon"],
             "score": row["score"],
             "error": row["standard_error"] or 0.0,
-            "line": f"{row['trust']}, {row['algorithm']}",
+            "line": f"{row['trust']}, {_trained(row['algorithm'], row['model'])}",
         }
         for row in private
     ]
     alike: dict[tuple[str, float], list[str]] = {}
     for row in rows:
         if row["epsilon"] is None:
-            alike.setdefault((row["algorithm"], row["score"]), []).append(row["run"])
-    for (algorithm, score), names in alike.items():
-        line = f"no privacy, {algorithm} ({', '.join(names)})"
+            alike.setdefault((_trained(row["algorithm"], row["model"]), row["score"]), []).append(row["run"])
+    for (trained, score), names in alike.items():
+        line = f"no privacy, {trained} ({', '.join(names)})"
         points.append({"epsilon": None, "score": score, "line": line})
     baselines = {name: _row(name, one, one.results[0])["baseline"] for name, one in runs.items()}
     for value in sorted(set(baselines.values())):
@@ -137,6 +137,7 @@ def _row(name: str, one: Metrics, result: ModelFigures) -> dict[str, Any]:
         "data": one.data.name,
         "trust": result.trust,
         "algorithm": result.algorithm,
+        "model": result.model,
         "epsilon": result.epsilon,
         "delta": result.delta,
         "metric": result.metric,
@@ -165,13 +166,18 @@ def _cells(name: str, one: ModelFigures) -> tuple[str, ...]:
     return (
         name,
         one.trust,
-        one.algorithm,
+        _trained(one.algorithm, one.model),
         "none" if one.epsilon is None else format_epsilon(one.epsilon),
         "none" if one.delta is None else format_delta(one.delta),
         *told,
         format_bits(one.bits_per_silo),
         f"{one.rounds:,}",
     )
+
+
+def _trained(algorithm: str, model: str) -> str:
+    """Return what was trained how, which is an algorithm alone where a linear model was."""
+    return algorithm if model == "linear" else f"{algorithm}, {model}"
 
 
 def _list(words: Sequence[str]) -> str:

@@ -78,6 +78,7 @@ class ModelFigures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             alone; left out where nothing is claimed of them.
         trained_with: Number of public records that it was trained with; left out where there are none.
         personal: What silos' own models are worth; left out where they have none.
+        model: What was trained, as "mlp:64" or "linear@28x28"; left out where it is "linear".
     """
 
     trust: str
@@ -95,6 +96,7 @@ class ModelFigures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     epsilon_alone: float | None = None
     trained_with: int = 0
     personal: PersonalScores | None = None
+    model: str = "linear"
 
 
 class Metrics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -193,5 +195,6 @@ def _figures(one: TrustResult) -> ModelFigures:
         epsilon_alone=seen if math.isfinite(seen) else None,
         trained_with=one.trained.trained_with,
         personal=one.personal,
+        model=printable(str(one.model.model)),
         trace=tuple(Point(round=r, loss=loss, score=score) for r, loss, score in one.trace),
     )
