@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 
 import scipy
-from scipy import special
 
 from tacit.errors import BudgetError, ParameterError, check_positive
 from tacit.privacy.budget import DECIMAL, Budget, ZcdpBudget
@@ -17,10 +17,6 @@ from tacit.privacy.work import check_work
 __all__ = ["calibrate", "meets"]
 
 _TOLERANCE = 1e-9  # relative, on the calibrated parameter
-_HALF, _FURTHEST = math.log(2), math.log(100)  # steps of the search, down and up
-_MOST_SECANTS, _LEAST_SLOPE = 8, 0.1
-_LEVELS = (math.log(1e-12), math.log(100))
-_LARGEST_DELTA = 1 - 1e-15
 
 _MOST_ANSWERS = 512
 _answers: dict[tuple[Event, Budget, float, float], float] = {}
@@ -86,16 +82,26 @@ def _searched(event_at: Callable[[float], Event], budget: Budget, low: float, hi
     overspent = _overspending(event_at, budget)
     if overspent(high) > 0:
         raise _cannot_be_met(event_at(high), budget, high)
-    least, most = math.log(low), math.log(high)
+    least = low
+    low, high = _bracket(overspent, low, high)
+    # Next to no noise takes the widest grids: it is looked at where all that is above meets the budget.
+    if high == least and meets(event_at(least), budget):
+        return least
+    left, right = math.log(low), math.log(high)
 
+    @cache  # the solver asks for both ends again
     def at(log_x: float) -> float:
-        # The ends themselves, without a round trip through their logarithms.
-        return overspent(low if log_x == least else high if log_x == most else math.exp(log_x))
+        return overspent(math.exp(log_x))
 
-    log_x = _root(at, least, most)
-    if log_x == least and meets(event_at(low), budget):
-        return low
-    x, margin = min(math.exp(log_x), high), _TOLERANCE / 8
+    # An end that meets the budget exactly may miss it after the round trip through its logarithm.
+    root = (
+        right
+        if at(right) >= 0
+        else left
+        if at(left) <= 0
+        else scipy.optimize.brentq(at, left, right, xtol=1e-10, rtol=1e-10)
+    )
+    x, margin = min(math.exp(root), high), _TOLERANCE / 8
     while not meets(event_at(x), budget):
         if x >= high:
             raise _cannot_be_met(event_at(high), budget, high)
@@ -123,54 +129,23 @@ def _overspending(event_at: Callable[[float], Event], budget: Budget) -> Callabl
         if pure <= budget.epsilon:
             # Well below 0: where the pure level alone just fits, delta leaves room for more.
             return math.log(max(pure, 1e-300) / budget.epsilon) - 1.0
-        # A delta needs no inner search, and the Gaussian level that has it is close to a power of x.
+        # log delta is smoother in x than epsilon is, and needs no inner search.
         delta = delta_at(event, budget.epsilon, accuracy=budget.delta)
-        return _log_gaussian_level(budget.epsilon, delta) - _log_gaussian_level(budget.epsilon, budget.delta)
+        return math.log(max(delta, 1e-300) / budget.delta)
 
     return over
 
 
-def _log_gaussian_level(epsilon: float, delta: float) -> float:
-    """Return about log mu of the Gaussian release that has this delta at this epsilon."""
-    target = math.log(min(max(delta, 1e-300), _LARGEST_DELTA))
-
-    def gap(log_mu: float) -> float:
-        mu = math.exp(log_mu)
-        first = special.log_ndtr(mu / 2 - epsilon / mu)
-        second = epsilon + special.log_ndtr(-mu / 2 - epsilon / mu)
-        return float(first + math.log(max(-math.expm1(min(second - first, 0.0)), 1e-300)) - target)
-
-    low, high = _LEVELS
-    return low if gap(low) >= 0 else float(scipy.optimize.brentq(gap, low, high, xtol=1e-13, rtol=1e-13))
-
-
-def _root(at: Callable[[float], float], least: float, most: float) -> float:
-    """Return where a falling function is just about 0 and not above; `least` if it is nowhere above.
-
-    Steps along the slope from 0, which is x = 1, until the function changes its sign, then secants, aimed a
-    little beyond. It is known to be at most 0 at `most`.
-    """
-    here, slope = min(max(0.0, least), most), -1.0  # a level is about one over the noise, or falls faster
-    value, left, right, tries = at(here), least, most, 0
-    is_between = False
-    while True:
-        if value <= 0:
-            right = here
-            if right == least or -value <= -slope * _TOLERANCE:
-                return right
-        else:
-            left, is_between = here, True
-        if right - left <= _TOLERANCE:
-            return right
-        step = -value / slope + _TOLERANCE / 2
-        if not is_between:  # next to no noise takes the widest grids: the way down is by halves at most
-            there = max(here + max(1.1 * step, -_HALF), least)
-        elif here + step <= left or here + step >= right or tries >= _MOST_SECANTS:
-            there, tries = min((left + right) / 2, left + _FURTHEST), 0
-        else:
-            there, tries = here + step, tries + 1
-        before, value = value, at(there)
-        here, slope = there, min((value - before) / (there - here), -_LEAST_SLOPE)
+def _bracket(overspent: Callable[[float], float], low: float, high: float) -> tuple[float, float]:
+    """Shrink [low, high] by doubling steps around 1, where most answers are; to `low` alone if it will do."""
+    guess = min(max(1.0, low), high)
+    if overspent(guess) > 0:
+        while guess < high and overspent(min(2 * guess, high)) > 0:
+            guess *= 2
+        return guess, min(2 * guess, high)
+    while guess > low and overspent(max(guess / 2, low)) <= 0:
+        guess /= 2
+    return max(guess / 2, low), max(guess, low)
 
 
 def _cannot_be_met(event: Event, budget: Budget, high: float) -> BudgetError:
