@@ -62,6 +62,14 @@ def test_the_least_noise_of_one_gaussian(epsilon: float, delta: float, noise: fl
     assert calibrate(Gaussian, PrivacyBudget(epsilon, delta)) == pytest.approx(noise, abs=6e-7)
 
 
+def test_a_level_of_next_to_no_privacy_is_met_too() -> None:
+    # Of a Gaussian of level 196; a search among levels of 100 at most ended in an error.
+    budget = PrivacyBudget(20_000.0, 1e-5)
+    x = calibrate(Gaussian, budget)
+    assert 0.004 < x < 0.006
+    assert not meets(Gaussian(x * 0.999), budget)
+
+
 @pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 7.0])
 def test_pure_budgets_need_one_over_epsilon(epsilon: float) -> None:
     budget = PrivacyBudget(epsilon)
