@@ -51,8 +51,8 @@ def fitted(
     return model.fit(X, y, sensitive_features=sensitive, silos=silos)
 
 
-@pytest.mark.filterwarnings("default")
 @pytest.mark.filterwarnings("ignore::tacit.errors.PrivacyWarning")
+@pytest.mark.filterwarnings("default")
 def test_scikit_learn_accepts_it() -> None:
     found = check_estimator(PrivateFairLogisticRegression(rounds=15), on_skip=None, on_fail=None)
     assert [one for one in found if one["status"] not in ("passed", "skipped")] == []

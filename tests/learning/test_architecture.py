@@ -28,7 +28,7 @@ def task(name: str, **facts: Any) -> Any:
 @pytest.mark.parametrize("name", MODELS)
 def test_names_are_read_and_written(name: str) -> None:
     found = Architecture.of(name)
-    assert str(found) == name
+    assert str(found) == name.removesuffix("@pixels")  # what sees any numbers is named as such
     assert msgspec.json.decode(msgspec.json.encode(found), type=Architecture) == found
 
 

@@ -30,6 +30,7 @@ def classifier(**changes: Any) -> PersonalClassifier:
     return PersonalClassifier(**{**facts, **changes})
 
 
+@pytest.mark.filterwarnings("ignore::tacit.errors.PrivacyWarning")
 @pytest.mark.filterwarnings("default")
 def test_scikit_learn_accepts_it() -> None:
     found = check_estimator(PersonalClassifier(random_state=0, rounds=5), on_skip=None, on_fail=None)
