@@ -13,6 +13,7 @@ import json
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -114,6 +115,7 @@ def _opacus(module: Any, x: Any, y: Any) -> dict[str, Callable[[], object]]:
     from opacus.optimizers import DPOptimizer, DPOptimizerFastGradientClipping
     from opacus.utils.fast_gradient_clipping_utils import DPLossFastGradientClipping
 
+    warnings.filterwarnings("ignore", "Full backward hook is firing")  # said anew in every turn
     loss, facts = torch.nn.CrossEntropyLoss(), {"noise_multiplier": 1.0, "max_grad_norm": 1.0}
     first, second = _copies(module, 2)
     hooked = GradSampleModule(first)
