@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import random
 import signal
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -9,6 +10,8 @@ from itertools import count
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -21,20 +24,27 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# The cryptography package asks OpenSSL for its keys: here they are bytes of the system, as all that is secret.
+for _key in (Ed25519PrivateKey, X25519PrivateKey):
+    setattr(_key, "generate", classmethod(lambda key: key.from_private_bytes(os.urandom(32))))  # noqa: B010
+
+
 @contextmanager
 def _keys_of(name: str) -> Iterator[None]:
     """Let the random bytes of the system, which key secure generators, follow from a name."""
-    before, number, parent = os.urandom, count(), os.getpid()
+    number, parent = count(), os.getpid()
 
     def urandom(size: int) -> bytes:
         said = f"{name} {next(number)} {os.getpid() - parent}"  # forked children have bytes of their own
         return hashlib.shake_256(said.encode()).digest(size)
 
-    os.urandom = urandom
+    patch = pytest.MonkeyPatch()
+    patch.setattr(os, "urandom", urandom)
+    patch.setattr(random, "_urandom", urandom)  # what `secrets` and unseeded generators ask
     try:
         yield
     finally:
-        os.urandom = before
+        patch.undo()
 
 
 @pytest.hookimpl(wrapper=True)

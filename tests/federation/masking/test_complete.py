@@ -373,6 +373,8 @@ def test_cards_that_were_changed_anyhow_are_refused_in_words() -> None:
             case _:
                 one, other = (96 * int(k) for k in rng.permutation(4)[:2])
                 data[one : one + 96] = data[other : other + 96]
+        if data == cards:  # a random byte may be the one that it replaces
+            continue
         with pytest.raises((RefusalError, AuthenticationError)):
             made[0].respond("agree", bytes(data))
     made[0].respond("agree", cards)
