@@ -24,7 +24,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-# The cryptography package asks OpenSSL for its keys: here they are bytes of the system, as all that is secret.
+# The cryptography package asks OpenSSL for its keys: here they are the system's bytes, as all that is secret.
 for _key in (Ed25519PrivateKey, X25519PrivateKey):
     setattr(_key, "generate", classmethod(lambda key: key.from_private_bytes(os.urandom(32))))  # noqa: B010
 
