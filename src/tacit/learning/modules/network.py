@@ -114,7 +114,7 @@ class HookedModule:
     @property
     def sequence(self) -> PlainSequence | None:
         """The module as a sequence of layers whose rules are known; None where it is no such one."""
-        return None if self.others else self._sequence
+        return self._sequence if len(self.known) == len(self.named) else None
 
     def unknow(self, layers: Sequence[Any]) -> None:
         """Leave the parameters of layers to `torch.func`."""

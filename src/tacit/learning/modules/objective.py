@@ -359,7 +359,7 @@ class ModuleObjective:
             sizes = np.sqrt(squares.cpu().numpy())
             ones = np.ones(len(sizes), dtype=np.float64 if exact else self._floats)
             factors = clip_slopes(ones, sizes, inside)
-        return self._torch.from_numpy(factors.astype(np.float64)).to(self._network.device)
+        return self._torch.from_numpy(factors).to(self._network.device)
 
     def _alike(self, *chunks: int) -> bool:
         """Whether equal records have equal gradients to the last bit, wherever in which chunk they stand."""

@@ -88,7 +88,9 @@ def squares(values: Any) -> Any:
     """
     flat = values.flatten(1)
     n, size = flat.shape
-    if flat.dtype != torch.float32 or size % _BLOCK or size < _FEWEST:
+    if size < _FEWEST:  # a copy of so few takes less than what goes from one dtype to the other
+        return _exact_squares(flat)
+    if flat.dtype != torch.float32 or size % _BLOCK:
         return torch.linalg.vector_norm(flat, dim=1, dtype=torch.float64) ** 2 + size * _UNSEEN
     found = (flat * flat).view(n, _BLOCK, -1).sum(1).sum(1, dtype=torch.float64)
     found += size * 2.0**-126
@@ -166,8 +168,8 @@ class Product:
         left = left[:, 0]
         return torch.addcmul(left, left, right) if self.biased else left * right
 
-    def add(self, totals: Any, factors: Any, segments: Sequence[Segment], *, onto: int = 1) -> None:
-        """Add rows times factors to totals of silos; `onto` is 0 where, of one group, these are forgotten."""
+    def add(self, totals: Any, factors: Any, segments: Sequence[Segment]) -> None:
+        """Add rows times factors to totals of silos."""
         left = times(self.left.to(totals.dtype), factors)
         right = without_bad(self.right.to(totals.dtype), factors)
         groups, p = left.shape[1:]
@@ -175,15 +177,20 @@ class Product:
         for silo, part in segments:
             own = totals[silo, :size].view(groups, p, -1)
             if groups == 1:  # a plain matrix product is the fastest
-                own[0].addmm_(left[part, 0].T, right[part, 0], beta=onto)
+                own[0].addmm_(left[part, 0].T, right[part, 0])
             else:
                 own += torch.einsum("ngp,ngd->gpd", left[part], right[part])
             if self.biased:
-                slopes, bias = left[part].flatten(1), totals[silo, size:]
-                if onto:
-                    bias += slopes.sum(0)
-                else:
-                    torch.sum(slopes, 0, out=bias)
+                totals[silo, size:] += left[part].flatten(1).sum(0)
+
+    def write(self, total: Any, factors: Any, part: slice) -> None:
+        """Write the sum of rows of one group times factors, of some records, over what is there."""
+        factors = factors[part]
+        left, right = times(self.left[part, 0], factors), without_bad(self.right[part, 0], factors)
+        size = left.shape[1] * right.shape[1]
+        torch.mm(left.T, right, out=total[:size].view(left.shape[1], -1))
+        if self.biased:
+            torch.sum(left, 0, out=total[size:])
 
     def rows(self, part: slice) -> Any:
         """Return the rows."""
