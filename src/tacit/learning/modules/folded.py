@@ -29,6 +29,9 @@ _AT_ONCE = 2**18
 _WRITTEN = 8
 """Multiplications that take as long as writing and reading a number of a row."""
 
+_KEPT = 2
+"""Rows that are kept have so many times the numbers of their factors at most."""
+
 _GAMMA = 2.0**-51
 """Four roundings of float64."""
 
@@ -88,11 +91,11 @@ class Folded:
     def _groups(self) -> int:
         return self.calls[0].groups
 
-    @property
+    @cached_property
     def _positions(self) -> int:
         return sum(call.positions for call in self.calls)
 
-    @property
+    @cached_property
     def _size(self) -> int:
         p, d = self.calls[0].sides
         return self._groups * p * d
@@ -107,7 +110,7 @@ class Folded:
         """Yield slices of records with so many numbers each."""
         return _parts(slice(0, self._n), max(size, self._wide))
 
-    @property
+    @cached_property
     def _wide(self) -> int:
         """Numbers of a record's factors."""
         return (
@@ -121,8 +124,8 @@ class Folded:
 
     @cached_property
     def _kept(self) -> list[tuple[slice, Any]] | None:
-        """All rows, where they are no more than their factors; else they are made anew when asked for."""
-        if self._size > self._wide:
+        """All rows, where they are not much more than their factors; else they are made anew when needed."""
+        if self._size > _KEPT * self._wide:
             return None
         return [(part, self._formed(part)) for part in self._parts(self._size)]
 

@@ -249,18 +249,18 @@ class Outer:
     inputs: Any
     slopes: Any
 
-    @property
+    @cached_property
     def groups(self) -> int:
         """Of channels that do not meet."""
         return int(getattr(self.layer, "groups", 1))
 
-    @property
+    @cached_property
     def sides(self) -> tuple[int, int]:
         """Rows and columns of a group's matrix."""
         shape = self.layer.weight.shape
         return shape[0] // self.groups, math.prod(shape[1:])
 
-    @property
+    @cached_property
     def positions(self) -> int:
         """At how many places the layer is applied to a record."""
         return int(math.prod(self.slopes.shape[1:])) // int(self.layer.weight.shape[0])
