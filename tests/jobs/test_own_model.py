@@ -83,7 +83,8 @@ def test_half_of_a_file_is_taken_away_where_the_disk_is_full(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(OSError, match="No space") as raised:
         replace_private(path, b"half")
+    assert raised.value.filename == str(path)  # or a person reads "a file: No space left on device"
     assert [one.name for one in tmp_path.iterdir()] == ["model.json"]
     assert path.read_bytes() == b"whole"

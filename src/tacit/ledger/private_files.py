@@ -20,7 +20,7 @@ def replace_private(path: Path, data: bytes) -> None:
     """Put a file in the place of another one, on disk before this returns; one that is killed leaves either.
 
     Raises:
-        OSError: It cannot be written; what was there is there.
+        OSError: It cannot be written, and names it; what was there is there.
     """
     new = unfinished_file(path)
     try:
@@ -29,8 +29,10 @@ def replace_private(path: Path, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         new.replace(path)
-    except BaseException:
+    except BaseException as error:
         new.unlink(missing_ok=True)  # a full disk needs the room that half of a file takes
+        if isinstance(error, OSError) and error.filename is None:  # of a write
+            error.filename = str(path)
         raise
     folder = os.open(path.parent, os.O_RDONLY)  # without it, a power cut may bring back the old name
     try:

@@ -39,5 +39,5 @@ def test_a_ledger_that_was_made_anew_is_not_gone_on_with(lab: Lab) -> None:
     lab.accept(service, PLAN)
     service.close()
     (lab.state / LEDGER_FILE).unlink()
-    with pytest.raises(LedgerError, match="run 'trial' was accepted"):
+    with pytest.raises(LedgerError, match="another one has paid for run 'trial'"):
         lab.service()

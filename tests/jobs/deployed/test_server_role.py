@@ -9,12 +9,12 @@ import msgspec
 import numpy as np
 import pytest
 
-from tacit.errors import ParameterError, VerificationError
+from tacit.errors import LedgerError, ParameterError, VerificationError
 from tacit.federation.network.journal import RoundFacts
 from tacit.federation.network.rounds import MissingSilosError
 from tacit.federation.network.signatures import verify_signatures
 from tacit.jobs import Job
-from tacit.jobs.deployed.server_role import ServedRun, ServerRole, rounds_jsonl
+from tacit.jobs.deployed.server_role import LEDGER_FILE, ServedRun, ServerRole, rounds_jsonl
 from tacit.ledger import Ledger
 from tacit.privacy.statement import Statement
 from tacit.reports import build_statement, write_run
@@ -91,6 +91,17 @@ def test_a_server_that_was_killed_goes_on_and_nothing_is_spent_again(trust: str,
     config = server_config(fed)
     with silos_of(fed) as channel, pytest.raises(_KilledError):
         ServerRole(config).run(channel, follow=die)
+    if trust == "central":  # its own ledger says what the data have paid for
+        path = config.state / LEDGER_FILE
+        path.rename(config.state / "kept")
+        with silos_of(fed) as channel:
+            with pytest.raises(LedgerError, match=r"ledger.sqlite is gone, .* holds rounds of run"):
+                ServerRole(config).run(channel)
+            with Ledger.open(config.state / "kept") as kept:
+                Ledger.create(path, limit=kept.limit, neighbours=kept.neighbours).close()
+            with pytest.raises(LedgerError, match=r"does not know run .* holds rounds of run"):
+                ServerRole(config).run(channel)
+        (config.state / "kept").replace(path)
     asked: list[int] = []
     with silos_of(fed) as channel:
         run = ServerRole(config).run(channel, follow=lambda facts: asked.append(facts.step))

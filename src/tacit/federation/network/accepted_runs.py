@@ -1,10 +1,16 @@
-"""The runs that a silo has accepted, on disk: after a restart it goes on with them."""
+"""The runs that a silo has accepted, on disk: after a restart it goes on with them.
+
+Every file begins with a digest of its content and name: one that was damaged, or is of another run, would be
+taken for what this run has kept.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -15,6 +21,9 @@ from tacit.federation.store import LastAnswer
 from tacit.ledger.private_files import replace_private
 
 __all__ = ["AcceptedRuns", "AnswerFile"]
+
+_DIGEST: Final = 32
+"""Bytes."""
 
 
 class AnswerFile(LastAnswer):
@@ -37,10 +46,7 @@ class AnswerFile(LastAnswer):
         try:
             self.wake(parked)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise LedgerError(
-                f"{path} cannot be read: what the silo has kept is lost. Put the newest one back, or name a "
-                "new run."
-            ) from error
+            raise _unreadable(path) from error
 
     @property
     def newest(self) -> int:
@@ -53,7 +59,7 @@ class AnswerFile(LastAnswer):
             before = self.park()
             stored = super().keep(step, digest, answer, state)
             try:
-                replace_private(self._path, self.park())
+                _write(self._path, self.park())
             except BaseException:
                 self.wake(before)
                 raise
@@ -72,24 +78,37 @@ class AcceptedRuns:
 
     def keep(self, run: str, request: bytes) -> None:
         """Write down the request by which a run was accepted, on disk before this returns."""
-        replace_private(self._file(run, "accepted"), request)
+        _write(self._file(run, "accepted"), request)
 
     def find(self, run: str) -> bytes | None:
-        """Return the request by which a run was accepted; None where it was not, or was closed."""
-        return _content(self._file(run, "accepted"))
+        """Return the request by which a run was accepted; None where it was not, or was closed.
+
+        None also where the file is damaged or of another run: the server then proposes the plan again, which
+        the ledger has paid for.
+        """
+        with suppress(LedgerError):
+            return _content(self._file(run, "accepted"))
+        return None
 
     def memory(self, run: str) -> Memory:
-        """Return where a silo without a ledger keeps the secret of a run; it outlives the run."""
+        """Return where a silo without a ledger keeps the secret of a run; it outlives the run.
+
+        What it returns raises LedgerError where the file is damaged.
+        """
         path = self._file(run, "secret")
 
         def remembered(make: Callable[[], bytes]) -> bytes:
             found = _content(path)
             if found is None:
                 found = make()
-                replace_private(path, found)
+                _write(path, found)
             return found
 
         return remembered
+
+    def has_secret(self, run: str) -> bool:
+        """Whether the secret of a run was drawn, and is there."""
+        return self._file(run, "secret").exists()
 
     def answers(self, run: str) -> AnswerFile:
         """Return where a silo without a ledger keeps a state of its units; it outlives the run.
@@ -109,8 +128,30 @@ class AcceptedRuns:
         return self._folder / f"{digest}.{kind}"
 
 
+def _write(path: Path, data: bytes) -> None:
+    """Put a file in the place of another one, as `_content` reads it."""
+    replace_private(path, _digest(path, data) + data)
+
+
 def _content(path: Path) -> bytes | None:
+    """Return what was written; None where there is nothing."""
     try:
-        return path.read_bytes()
+        found = path.read_bytes()
     except FileNotFoundError:
         return None
+    digest, data = found[:_DIGEST], found[_DIGEST:]
+    if digest != _digest(path, data):
+        raise _unreadable(path)
+    return data
+
+
+def _digest(path: Path, data: bytes) -> bytes:
+    """Return what a file begins with."""
+    return hashlib.blake2b(path.name.encode() + b"\0" + data, digest_size=_DIGEST).digest()
+
+
+def _unreadable(path: Path) -> LedgerError:
+    return LedgerError(
+        f"{path} cannot be read: what the silo has kept is lost, or is of another run. Put the newest one "
+        "back, or name a new run."
+    )

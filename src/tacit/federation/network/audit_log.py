@@ -195,8 +195,9 @@ class AuditLog:
             if self._file.write(data) != len(data):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.fsync(self._file.fileno())
-        except OSError:
+        except OSError as error:
             os.ftruncate(self._file.fileno(), end)
+            error.filename = str(self.path)
             raise
 
     def _write_head(self) -> None:

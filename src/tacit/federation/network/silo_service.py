@@ -30,7 +30,11 @@ from tacit.federation.network.accepted_runs import AcceptedRuns, AnswerFile
 from tacit.federation.network.audit_log import AuditLog, read_log
 from tacit.federation.network.consent import Consents
 from tacit.federation.network.keys import SigningKey
-from tacit.federation.network.ledger_age import check_not_older, check_state_not_older
+from tacit.federation.network.ledger_age import (
+    check_not_older,
+    check_order_is_there,
+    check_state_not_older,
+)
 from tacit.federation.network.private_files import make_private_folder
 from tacit.federation.network.roster import SERVER, Roster
 from tacit.federation.network.sealing import said_at, said_in, seal_padded
@@ -80,7 +84,7 @@ LOG_FILE: Final = "log.jsonl"
 
 _RUNS: Final = "runs"
 _PATIENCE: Final = 60.0  # seconds that a request waits for the one before it
-_DIGESTS: Final = ("roster", "plan", "query", "answer", "request")  # in the log only: nobody reads them
+_DIGESTS: Final = ("account", "roster", "plan", "query", "answer", "request")  # in the log only
 _LOGGER: Final = logging.getLogger("tacit.silo")
 
 
@@ -123,7 +127,7 @@ class SiloService:
         clauses: Returns what guarantees rest on besides their events, given the neighbours of a plan; they
             stand in the signed guarantee.
         door: Of the shuffler; None for a silo that trusts none.
-        after: Called with the name of the run when an answer is stored, before it leaves.
+        after: Called with the name of the run when an answer is stored, before it leaves, and when it ends.
         clock: Returns the time, with its zone.
 
     Raises:
@@ -240,6 +244,7 @@ class SiloService:
             epsilon=price.epsilon,
             delta=price.delta,
             left=None if ledger is None else ledger.remaining().epsilon,
+            **({} if ledger is None else {"account": ledger.fingerprint.hex()}),
         )
         self._accepted.keep(proposal.run, request)
         return self._claims.accepted(plan, price, run=proposal.run)
@@ -253,13 +258,18 @@ class SiloService:
         self._run = _Run(run, plan, plan.schedule(), party, noisy=math.isfinite(price.epsilon))
         return plan, price
 
-    def _memory(self, plan: Plan, run: str) -> Memory | AnswerFile:
+    def _memory(self, plan: Plan, run: str) -> Memory | AnswerFile | None:
         """Return where a silo without a ledger keeps what a run must not lose."""
-        if self._silo.ledger is not None or not self._silo.keeps(plan):
-            return self._accepted.memory(run)
-        answers = self._accepted.answers(run)
-        check_state_not_older(answers.newest, read_log(self._state / LOG_FILE), run=run)
-        return answers
+        if self._silo.ledger is not None:
+            return None
+        lines = read_log(self._state / LOG_FILE)
+        if self._silo.keeps(plan):
+            answers = self._accepted.answers(run)
+            check_state_not_older(answers.newest, lines, run=run)
+            return answers
+        if not self._accepted.has_secret(run):
+            check_order_is_there(lines, run=run, schedule=plan.schedule())
+        return self._accepted.memory(run)
 
     def _ask(self, asked: AskedRound, *, run: str) -> tuple[ReplyKind, ReplyBody]:
         """Answer one round."""
@@ -346,6 +356,7 @@ class SiloService:
                 if self._silo.ledger is not None:
                     self._silo.ledger.secrets(run).wipe()
         if self._run is not None and self._run.name == run:
+            self._after(run)
             self._silo.close()
             self._run = None
         self._accepted.forget(run)

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from tacit.errors import ParameterError
+from tacit.errors import LedgerError, ParameterError
 from tacit.federation import Participation, Plan
 from tacit.federation.network.certificates import client_context
 from tacit.federation.network.channel import Channel
@@ -221,20 +221,36 @@ class ServerRole:
                 trust = client_context(self.config.authority)
                 shuffler = stack.enter_context(RemoteShuffler(self.roster.shuffler.url, trust=trust))
             if self.plan.trust is TrustModel.CENTRAL:
-                ledger = self._ledger()
+                ledger = self._ledger(journal)
                 stack.callback(ledger.close)
             yield journal, shuffler, ledger
 
-    def _ledger(self) -> Ledger:
-        """Open the trusted server's account; where none is named, make one with the budget of the job."""
-        if self.config.ledger is not None:
-            return Ledger.open(self.config.ledger)
-        path = self.state / LEDGER_FILE
-        if path.exists():
-            return Ledger.open(path)
-        terms = self.job.terms
-        limit = PrivacyBudget(terms.config.epsilon, terms.delta)
-        return Ledger.create(path, limit=limit, neighbours=terms.neighbours, label=self.roster.federation)
+    def _ledger(self, journal: RunJournal) -> Ledger:
+        """Open the trusted server's account; where none is named, make one with the budget of the job.
+
+        Raises:
+            LedgerError: It is gone or older than the journal, which holds rounds of the run that it paid for.
+        """
+        path, run, terms = self.config.ledger or self.state / LEDGER_FILE, self.job.run, self.job.terms
+        begun = bool(journal.rounds())
+        if self.config.ledger is None and not path.exists():
+            if begun:
+                raise _lost(path, "is gone", run)
+            limit = PrivacyBudget(terms.config.epsilon, terms.delta)
+            return Ledger.create(path, limit=limit, neighbours=terms.neighbours, label=self.roster.federation)
+        ledger = Ledger.open(path)
+        if begun and not ledger.knows(run):
+            ledger.close()
+            raise _lost(path, f"does not know run {run!r}", run)
+        return ledger
+
+
+def _lost(path: Path, how: str, run: str) -> LedgerError:
+    """Return the refusal of a ledger that is not the one that has paid."""
+    return LedgerError(
+        f"{path} {how}, and the server's journal holds rounds of run {run!r} that it paid for: what else was "
+        "spent is unknown. Put the newest ledger back; if it is lost, all that it allowed counts as spent."
+    )
 
 
 def _rest(channel: Channel, seconds: float) -> None:

@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from tacit import data
-from tacit.errors import DataError, ParameterError, PrivacyWarning, printable
+from tacit.errors import DataError, ParameterError, PrivacyWarning, TacitError, printable
 from tacit.federation import Plan, Silo
 from tacit.federation.masking.trust import MaskedSums
 from tacit.federation.network.certificates import client_context
@@ -246,16 +246,20 @@ class SiloJob:
         """Write the silo's personal model after an answer, where an algorithm makes one.
 
         A file that cannot be written, as on a full disk, holds up no answer: the model itself is stored with
-        that, and every further answer writes it anew.
+        that, and every further answer and the end of the run write it anew.
         """
         personal, state = traits_of(self._settings.algorithm).personal, self.config.state
         if not personal:
             return
         try:
             write_own_model(silo, personal, terms=self.job.terms, run=run, state=state)
-        except (OSError, ParameterError) as error:  # the latter of its folder
+        except (OSError, TacitError) as error:  # the latter of its folder or its ledger
             facts = {"run": run, "file": str(own_model_path(state, run)), "why": error}
-            _LOGGER.error("the silo's own model is not written, and is as it was", extra={"facts": facts})
+            _LOGGER.error(
+                "the silo's own model is not written, and is that of an earlier round; the next round and "
+                "the end of the run write it again",
+                extra={"facts": facts},
+            )
 
     async def serve(self, service: SiloService, stop: asyncio.Event) -> None:
         """Answer requests, by whichever door the configuration names, until `stop` is set."""
