@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -139,7 +140,7 @@ def test_where_only_sums_are_seen_bounds_are_nearly_those_of_a_trusted_server(
         assert "got aggregate: " in found["aggregate"][name]["reason"]
     assert answer([*PRIVATE, "--trust", "aggregate"], capsys)["orders"] == []
     assert main([*PRIVATE, "--trust", "aggregate", "--colluding", "24"]) == 0
-    assert "colluding must be at most n_min - 2" in " ".join(capsys.readouterr().out.split())
+    assert "colluding must be at most n-min - 2" in " ".join(capsys.readouterr().out.split())
     assert main([*PRIVATE, "--trust", "local", "--recover"]) == 2
     assert "recover is for trust 'aggregate', got 'local'" in capsys.readouterr().err
 
@@ -199,12 +200,39 @@ def test_a_linear_model_by_name_has_its_constants(capsys: pytest.CaptureFixture[
     assert found["auto"]["name"] == "whitened"
 
 
+@pytest.mark.usefixtures("few")
+def test_a_regression_by_name_is_planned_as_training_plans_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = np.random.default_rng(0).uniform(size=(100, 3))
+    np.savetxt("t.csv", rows, delimiter=",", header="a,b,y", comments="")
+    columns = "".join(f'[columns.{name}]\nkind = "numeric"\nlower = 0\nupper = 1\n' for name in "ab")
+    label = '[label]\ncolumn = "y"\nkind = "numeric"\nlower = 0\nupper = 1\n'
+    Path("t.columns.toml").write_text(columns + label)
+    run = "train t.csv --task regression --silos iid:4 --test-fraction 0.2 --algorithm minibatch"
+    budget = ["--epsilon", "2", "--delta", "1e-5", "--trust", "local"]
+    (trained,) = answer([*run.split(), *budget, "--seed", "1", "--dry-run"], capsys)["runs"]
+    plan = "plan train --silos 4 --records 20 --features 2 --model linear --task regression"
+    found = answer([*plan.split(), *budget], capsys)
+    line = next(one for one in found["algorithms"] if one["name"] == "minibatch")
+    assert found["problem"]["lipschitz"] is None
+    assert found["orders"] == []
+    assert line["rounds"] == trained["rounds"]
+    assert line["noise_multiplier"] == pytest.approx(trained["noise_multiplier"], rel=1e-6)
+    assert line["predicted_excess_risk"] == pytest.approx(trained["error_bound"], rel=1e-6)
+    assert main([*plan.split(), *budget]) == 0
+    assert "gradients clipped" in capsys.readouterr().out
+    median = answer([*plan.split(), *budget, "--loss", "absolute"], capsys)
+    assert median["problem"]["lipschitz"] == 1
+
+
 def test_a_network_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*MODEL, "--model", "mlp:8"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "25 silos of 320 records; mlp:8, 610 parameters" in said
     assert re.search(r"adaped +party", said)
-    assert re.search(r"ce-psgm +record [^-]* smoothness", said)
+    assert re.search(r"ce-psgm +record [^-]* --option smoothness", said)
     assert "no bound on the error of a network is known" in said
     assert "auto takes minibatch" in said
     assert "not usable: dss-sgd: trust must be shuffle" in said
@@ -216,6 +244,10 @@ def test_a_network_for_people(capsys: pytest.CaptureFixture[str]) -> None:
         (MODEL, "dim must be given"),
         ([*PRIVATE, "--model", "mlp:8"], "dim must be left out with a model"),
         ([*PRIVATE, "--classes", "3"], "classes needs a model, got 3 without"),
+        ([*PRIVATE, "--task", "regression"], "task needs a model, got regression without"),
+        ([*MODEL, "--model", "linear", "--task", "regression"], "classes must be left out"),
+        ([*MODEL, "--model", "linear", "--loss", "huber"], "loss must be logistic or hinge where"),
+        ([*MODEL, "--model", "linear@28x28"], "tacit: shape must be of 64 pixels"),
         ([*MODEL[:6], "--epsilon", "1", "--model", "mlp:8"], "features must be given"),
         ([*MODEL, "--model", "mlp:8", "--smoothness", "1"], "smoothness must be left out with a model"),
         (

@@ -308,6 +308,12 @@ def test_perceptrons_of_images_are_kept_bit_by_bit() -> None:
     again = TrainedModel.from_json(model.to_json())
     assert str(again.model) == "mlp:4@8x8"
     np.testing.assert_array_equal(again.predict(job.data.X[:50]), model.predict(job.data.X[:50]))
+    form = json.loads(model.to_json())
+    assert form.pop("law") == "band-pass-1 x 2"
+    assert 'model = "mlp:4@8x8"' in job.config.to_toml()
+    for other_law in ({}, {"law": "band-pass-0 x 2"}, {"law": "band-pass-1 x 1.6"}):
+        with pytest.raises(DataError, match=r"law must be 'band-pass-1 x 2' of the model 'mlp:4@8x8', got"):
+            TrainedModel.from_json(json.dumps(form | other_law))
 
 
 def test_code_that_a_file_names_is_not_run_unless_it_is_named(

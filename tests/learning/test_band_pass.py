@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import ndimage
@@ -13,9 +15,11 @@ from tacit.learning import (
     FeatureMap,
     FederatedLogisticRegression,
     PrivateNeuralClassifier,
+    ScatteringFeatures,
 )
 from tacit.learning.architecture import Architecture
 from tacit.numerics import Array
+from tacit.privacy import PrivacyBudget
 
 SIDE = 28
 
@@ -122,7 +126,9 @@ def test_names_of_no_images_are_refused(name: str) -> None:
 def test_images_of_another_number_of_pixels_are_refused() -> None:
     bounded = FeatureMap(lower=np.zeros(60), upper=np.ones(60))
     for name in ("linear@8x8", "mlp:4@8x8", "scattering@8x8"):
-        with pytest.raises(ParameterError, match=f"^model '{name}' must be of 64 features, got 60"):
+        with pytest.raises(
+            ParameterError, match=f"^shape must be of 60 pixels.* got .* of 64 for the model '{name}'"
+        ):
             Architecture.of(name).task(bounded, classes=np.arange(3))
 
 
@@ -154,7 +160,9 @@ def test_a_linear_model_of_images_sees_them_filtered_and_has_no_weights_of_pixel
     )
     assert isinstance(model.model_.features, BandPassFeatures)
     assert model.model_.why_no_weights.endswith("this one is linear in filtered pixels of images.")
-    with pytest.raises(ParameterError, match=r"^model 'linear@4x4' must be of 16 features, got 64"):
+    with pytest.raises(
+        ParameterError, match=r"^shape must be of 64 pixels.* of 16 for the model 'linear@4x4'"
+    ):
         FederatedLogisticRegression(trust="none", shape=(4, 4)).fit(data.X[:300], data.y[:300])
     for shape, said in (
         ("8x8", "^shape must be whole"),
@@ -163,3 +171,34 @@ def test_a_linear_model_of_images_sees_them_filtered_and_has_no_weights_of_pixel
     ):
         with pytest.raises(ParameterError, match=said):
             FederatedLogisticRegression(trust="none", shape=shape).fit(data.X[:300], data.y[:300])
+
+
+def test_public_records_that_scale_nothing_are_refused() -> None:
+    """Pixels of images go by their bounds: without labels, only a Gram matrix has use of a public sample."""
+    data = load("digits")
+    facts: dict[str, Any] = {"budget": PrivacyBudget(3.0, 1e-5), "bounds": (0, 1), "random_state": 0}
+    fit = data.X[100:300], data.y[100:300]
+    for shape, public, algorithm in (
+        ((8, 8), data.X[:100], "p-sgd"),
+        ((8, 8), (data.X[:100], data.y[:100]), "p-sgd"),
+    ):
+        model = FederatedLogisticRegression(
+            shape=shape, public=public, algorithm=algorithm, classes=range(10), rounds=3, **facts
+        )
+        with pytest.raises(ParameterError, match="public must be left out for images"):
+            model.fit(*fit)
+        for changes in ({"shape": None}, {"algorithm": "preconditioned"}):
+            model.set_params(**changes).fit(*fit)
+            model.set_params(shape=shape)
+
+
+def test_a_law_has_a_version() -> None:
+    """Whoever changes what a filter makes of pixels gives it another: `model.json` is read by it."""
+    bound, image = np.ones(64), np.linspace(0, 1, 64)[None] ** 2
+    for kind, law, expected in (
+        (BandPassFeatures, "band-pass-1", 222.55609378575735),
+        (ScatteringFeatures, "wavelets-1", 27.792155583806064),
+    ):
+        made = kind(lower=0 * bound, upper=bound, shape=(8, 8))
+        assert made.law == law
+        assert made(image)[0] @ np.arange(made.size) == pytest.approx(expected, rel=1e-6), law

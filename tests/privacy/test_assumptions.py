@@ -174,6 +174,10 @@ def test_only_sizes_that_follow_from_who_joins_are_left_out() -> None:
     assert {"every batch holds 6 honest messages", "every batch holds 7 honest messages"} <= set(
         assumptions_of(two)
     )
+    last = whole.parts[-1]
+    assert isinstance(last, Sampled)
+    assert isinstance(last.part, Shuffled)
+    quieter = msgspec.structs.replace(last, part=msgspec.structs.replace(last.part, local_epsilon=0.1))
     forged = {
         "rarer": msgspec.structs.replace(whole, weights=(*whole.weights[:4], 1e-3, *whole.weights[5:])),
         "more parties": msgspec.structs.replace(whole, clients=whole.clients - 1),
@@ -181,11 +185,15 @@ def test_only_sizes_that_follow_from_who_joins_are_left_out() -> None:
         "smaller samples": msgspec.structs.replace(
             whole, parts=(*whole.parts[:-1], msgspec.structs.replace(whole.parts[-1], rate=1.0))
         ),
+        "other messages": msgspec.structs.replace(whole, parts=(*whole.parts[:-1], quieter)),
         "none alone": SelfDrawn(whole.parts[1:], whole.weights[1:], clients=12, rate=0.4),
     }
     for event in forged.values():
         said = [clause for part in event.parts for clause in assumptions_of(part) if "every batch" in clause]
         assert set(said) <= set(assumptions_of(event))
+    uneven = "what a party sends depends on how many join, as the event says"
+    assert [name for name, event in forged.items() if uneven in assumptions_of(event)] == ["other messages"]
+    assert uneven not in assumptions_of(whole)
     alone = self_drawn_round(lambda k: Shuffled(1.0, k), clients=7, rate=0.22)
     assert isinstance(alone, SelfDrawn)
     assert alone.share == pytest.approx(1, rel=1e-12)

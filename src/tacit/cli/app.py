@@ -32,6 +32,7 @@ from tacit.cli import (
 )
 from tacit.cli.audit import audit
 from tacit.cli.choices import Helpful
+from tacit.cli.flags import as_typed
 from tacit.cli.frequencies import NUMBERS as FREQUENCY_NUMBERS
 from tacit.cli.frequencies import SEVERAL as FREQUENCY_LISTS
 from tacit.cli.frequencies import frequencies
@@ -194,13 +195,7 @@ def _as_written(message: str, argv: Sequence[str]) -> str:
     found: click.Command = command()
     for word in argv:
         found = (found.commands.get(word, found)) if isinstance(found, click.Group) else found
-    names = {one.name for one in found.params if isinstance(one, click.Option) and one.name}
-    # What stands in quotes, or in code, is somebody's value.
-    return re.sub(
-        r"(?<![\w'\"`.-])[a-z]+(?:_[a-z]+)+(?![\w'\"`(])",
-        lambda word: word[0].replace("_", "-") if word[0] in names else word[0],
-        message,
-    )
+    return as_typed(message, {one.name for one in found.params if isinstance(one, click.Option) and one.name})
 
 
 def _refuse(message: str, code: int) -> int:

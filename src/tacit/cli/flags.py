@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Collection
 from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["takes"]
+__all__ = ["as_typed", "takes"]
 
 Flags = TypeVar("Flags", bound="DataclassInstance")
 
@@ -43,3 +44,13 @@ def takes(kind: type[Flags]) -> Callable[[Callable[[Flags], None]], Callable[...
         return command
 
     return decorate
+
+
+def as_typed(text: str, names: Collection[str]) -> str:
+    """Return a text with options of these names spelled as one types them, not as Python does."""
+    # What stands in quotes, or in code, is somebody's value.
+    return re.sub(
+        r"(?<![\w'\"`.-])[a-z]+(?:_[a-z]+)+(?![\w'\"`(])",
+        lambda word: word[0].replace("_", "-") if word[0] in names else word[0],
+        text,
+    )

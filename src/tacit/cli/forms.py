@@ -279,10 +279,10 @@ OUTPUTS: Final[dict[str, Any]] = {
     "plan train": _output(
         "PlannedTraining", problem=_form(
             "TrainingFacts", silos=int, records=int, dim=int, model=str | None, features=int | None,
-            classes=int | None, trust=str, epsilon=_Number, delta=_Number, lipschitz=_Number,
-            smoothness=_Number, diameter=float, convexity=str, strong_convexity=float,
-            rounds=int | None, one_pass=bool, max_bits=_Number, n_min=int | None, colluding=int,
-            recover=bool, l1=float, l2=float,
+            classes=int | None, task=str | None, loss=str | None, trust=str, epsilon=_Number,
+            delta=_Number, lipschitz=_Number, smoothness=_Number, diameter=float, convexity=str,
+            strong_convexity=float, rounds=int | None, one_pass=bool, max_bits=_Number, n_min=int | None,
+            colluding=int, recover=bool, l1=float, l2=float,
         ),
         excess_of_start=_Number, auto=_form("ChosenAlgorithm", name=str, reason=str) | None,
         algorithms=_list(_PREDICTED),

@@ -114,7 +114,7 @@ def _show_parameters(model: TrainedModel, title: str, *, json: bool, plot: Path 
         )
         return
     print_facts({**_summary(model), "parameters": f"{model.fitted.w.size:,}"}, title=title)
-    print_text(f"\n{model.privacy}")
+    print_text(f"\n{model.fitted.why_no_weights}\n\n{model.privacy}")
 
 
 def _facts(model: TrainedModel, weights: pd.DataFrame) -> dict[str, Any]:

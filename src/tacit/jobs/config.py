@@ -406,8 +406,10 @@ class JobConfig(FairSettings, frozen=True, kw_only=True, forbid_unknown_fields=T
         return self.name or table_name(Path(self.title))
 
     def to_toml(self) -> str:
-        """Write the job as TOML; names left at None are left out."""
+        """Write the job as TOML, its model as what trains; names left at None are left out."""
         values = {k: v for k, v in msgspec.to_builtins(self).items() if v not in (None, {}, [], ())}
+        if self.architecture.image:
+            values["model"] = str(self.architecture)
         return msgspec.toml.encode(values).decode()
 
     @classmethod

@@ -49,6 +49,7 @@ class ModelForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         weights: d + 1 rows, one number for each output; the constant's is the last. None of a model that is
             not linear in the features.
         model: What else it is; left out for a linear model.
+        law: Of images: what is made of pixels before the model sees them, with a version; else left out.
         parameters: Of what else it is, in the order of its objective; none of a linear model.
     """
 
@@ -70,6 +71,7 @@ class ModelForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     link: LogLink | None = None
     raw: bool = False
     model: Architecture = Architecture()
+    law: str = ""
     parameters: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
@@ -121,7 +123,8 @@ class ModelForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             modules: Modules whose code may be run, each as "package.module:Class".
 
         Raises:
-            ParameterError: The parts do not fit together, or the model is of another module.
+            ParameterError: The parts do not fit together, or the model is of another module, or of pixels
+                that another tacit filtered otherwise.
         """
         classes = None if self.classes is None else np.array(self.classes)
         if self.raw:
@@ -140,6 +143,11 @@ class ModelForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             scaling=self.scaling,
         )
         task = self.model.task(bounded, classes=classes, target=self.target, loss=self.loss)
+        if self.law != task.features.law:
+            raise ParameterError(
+                f"law must be {task.features.law!r} of the model {str(self.model)!r}, got {self.law!r}: "
+                "pixels were filtered otherwise where it was trained; use the tacit that wrote it"
+            )
         w = np.array(self.parameters or self.weights, dtype=np.float64).reshape(-1)
         if w.shape != (task.objective.size,):
             raise ParameterError(f"parameters must be {task.objective.size} numbers, got {w.size}.")
@@ -191,5 +199,6 @@ def model_form(
         target=fitted.target,
         weights=() if linear is None else tuple(map(tuple, linear.weights.tolist())),
         model=model,
+        law=fitted.features.law,
         parameters=() if linear is not None else tuple(fitted.w.tolist()),
     )

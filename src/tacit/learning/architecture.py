@@ -225,7 +225,8 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             return image_shape(pixels)
         if math.prod(self.image) != pixels:
             raise ParameterError(
-                f"model {str(self)!r} must be of {math.prod(self.image)} features, got {pixels}."
+                f"shape must be of {pixels:,} pixels, one for each feature, got {self.image} of "
+                f"{math.prod(self.image):,} for the model {str(self)!r}."
             )
         return self.image
 

@@ -50,6 +50,7 @@ class BandPassFeatures(ImageMap):
         and Mensink (2010), "Improving the Fisher kernel for large-scale image classification", for roots.
     """
 
+    law = "band-pass-1"
     beside = 0.1
 
     @property

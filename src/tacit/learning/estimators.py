@@ -60,7 +60,8 @@ class FederatedLogisticRegression(FederatedClassifier):
         public: Public records, shape (m, d), with the columns of X in their order; none of them may be a
             record of X. Features are centred at their means and divided by their spreads, instead of by the
             bounds, which still clip. None goes by the bounds. A tuple (X, y) has labels too, shape (m,): some
-            algorithms, such as "semi-dp", train on them beside the private ones. It needs `classes`.
+            algorithms, such as "semi-dp", train on them beside the private ones. It needs `classes`. Pixels
+            of images (`shape`) are scaled by their bounds alone: what has no other use of them is refused.
         classes: Public labels. None reads them off `y`, with a warning under a budget.
         algorithm: "auto", which goes by public facts, a name of `ALGORITHMS`, or an `Algorithm`.
         rounds: Number of rounds, or "auto": the number with the best error bound, from public facts. An

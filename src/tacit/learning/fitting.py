@@ -18,6 +18,7 @@ from tacit.learning.algorithms import (
     Algorithm,
     Method,
     ObjectivePerturbation,
+    algorithm_name,
     make_algorithm,
     traits_of,
 )
@@ -274,6 +275,12 @@ class Request:
         traits = traits_of(choice.algorithm)
         itself = traits.chooses_clip and auto is None
         public = task.public if traits.needs_public or traits.takes_public else None
+        if task.sample is not None and task.features.law and not _uses(public, choice.algorithm):
+            raise ParameterError(
+                "public must be left out for images, whose pixels are scaled by their bounds alone: the "
+                f"algorithm {algorithm_name(choice.algorithm)!r} has no other use of "
+                f"{'public records' if task.public else 'public records without labels'}."
+            )
         shorter = _shorter(choice.algorithm, public) if self.private and clip is None else math.inf
         clip = self._clip(bare, clip, sizes, share=share, itself=itself)
         return replace(
@@ -348,6 +355,11 @@ def _shorter(algorithm: Algorithm, public: PublicObjective | None) -> float:
 def _lacking(algorithm: object) -> str:
     """Return the members of an `Algorithm` that are not there."""
     return ", ".join(m for m in vars(Algorithm) if not m.startswith("_") and not hasattr(algorithm, m))
+
+
+def _uses(public: PublicObjective | None, algorithm: Algorithm) -> bool:
+    """Return whether a run has use of public records besides how they scale features."""
+    return public is not None or getattr(algorithm, "preconditioner", None) is not None
 
 
 def clipping_bound(clip: float | None, objective: Objective, *, share: float | None) -> float:

@@ -31,6 +31,9 @@ class ImageMap:
     upper: Array
     shape: tuple[int, ...]
 
+    law: ClassVar[str]
+    """What is made of pixels, with a version: rows of the same law are the same in every tacit."""
+
     beside: ClassVar[float]
     """The constant feature, beside others of norm 1."""
 

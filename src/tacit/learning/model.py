@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import msgspec
 import numpy as np
@@ -46,6 +46,11 @@ _NARROWEST = 1e-6
 
 class RowMap(Protocol):
     """The public map from raw features to the rows that an objective sees, the same for all parties."""
+
+    @property
+    def law(self) -> str:
+        """What is made of features, with a version, where a model's own numbers do not say it."""
+        ...
 
     @property
     def dim(self) -> int:
@@ -104,6 +109,8 @@ class FeatureMap:
             rows by one length (regression): the largest that bounded features can have, without a scaling.
         scaling: How features are centred and scaled, from public knowledge; None goes by the bounds.
     """
+
+    law: ClassVar[str] = ""
 
     lower: Array
     upper: Array

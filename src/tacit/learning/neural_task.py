@@ -35,6 +35,11 @@ class LongFeatures:
     stretch: float = 1.0
 
     @property
+    def law(self) -> str:
+        """What is made of features, with a version, where a model's own numbers do not say it."""
+        return self.of.law and f"{self.of.law} x {self.stretch:g}"
+
+    @property
     def dim(self) -> int:
         """Number d of raw features."""
         return self.of.dim

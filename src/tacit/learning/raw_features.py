@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -47,6 +47,8 @@ class RawFeatures:
     Attributes:
         dim: Number d of features.
     """
+
+    law: ClassVar[str] = ""
 
     dim: int
 

@@ -53,6 +53,7 @@ class ScatteringFeatures(ImageMap):
         (2021), "Differentially private learning needs better features (or much more data)".
     """
 
+    law = "wavelets-1"
     beside = 0.3
 
     order: int = 1

@@ -14,13 +14,14 @@ from tacit.cli.choices import OneOf
 from tacit.cli.flags import takes
 from tacit.cli.names import REPORTS
 from tacit.cli.output import JsonFlag
-from tacit.errors import ParameterError, check_count, check_probability
+from tacit.errors import ParameterError, VerificationError, check_count, check_probability
 
 if TYPE_CHECKING:
     from tacit.learning.algorithms.shuffled_reports import ReportMean
     from tacit.privacy import Event
+    from tacit.privacy.statement import Statement
 
-__all__ = ["OBSERVER", "Randomizer", "check_prices", "event_of", "reports"]
+__all__ = ["OBSERVER", "Randomizer", "check_prices", "check_reports", "event_of", "reports"]
 
 OBSERVER = "an observer of the shuffled batches"
 
@@ -129,6 +130,11 @@ class Reports:
         )
 
     @property
+    def about(self) -> str:
+        """What a report is of, as a clause of the guarantee: its price alone would not say."""
+        return f"a report is of a gradient of {self.dim:,} numbers, by {self.randomizer!r}"
+
+    @property
     def bits(self) -> float:
         """Expected bits of a client in a round, where the order of its reports is not sent."""
         from tacit.learning.algorithms.shuffled_reports import report_bits
@@ -173,7 +179,7 @@ def reports(flags: ReportFlags) -> None:
     """
     from tacit.privacy import guarantee
 
-    price = guarantee(flags.event(), flags.delta, observer=OBSERVER)
+    price = guarantee(flags.event(), flags.delta, observer=OBSERVER, assumptions=(flags.about,))
     asked = {field.name: getattr(flags, field.name) for field in fields(Reports)}
     others = flags.by_others(flags.delta)
     joined = "all of them in every round"
@@ -211,6 +217,12 @@ def reports(flags: ReportFlags) -> None:
 def event_of(asked: dict[str, Any]) -> Event:
     """Return what was released, from the facts that an answer holds."""
     return _asked(asked).event()
+
+
+def check_reports(found: Statement) -> None:
+    """Refuse a guarantee about reports of other gradients."""
+    if (about := _asked(found.answer).about) not in found.guarantees[0].assumptions:
+        raise VerificationError(f"the statement leaves out what its price is of: {about}.")
 
 
 def check_prices(asked: dict[str, Any]) -> None:

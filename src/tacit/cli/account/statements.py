@@ -61,6 +61,7 @@ _CHECKS: Final[dict[str, Callable[[Statement], None]]] = {
     "vote release": answers.check_votes,
     "bandit run": answers.check_bandit,
     "account shuffle": answers.check_alone,
+    "account reports": drawn_reports.check_reports,
 }
 """What checks the other facts of a statement."""
 

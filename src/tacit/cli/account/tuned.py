@@ -60,10 +60,7 @@ def halving(
     }
     price = guarantee(event_of(asked), delta, observer=OBSERVER)
     losses = most_runs * (rounds // check_every)
-    exact = check is None and losses > 0
-    seen = f"at most {losses:,}, each {check or 'as it is'}"
-    if not losses:
-        seen = f"none: a run ends before the first, after {check_every:,} rounds; --check-every says when"
+    exact = check is None
     print_price(
         "account halving",
         price,
@@ -72,7 +69,7 @@ def halving(
             "epsilon": "none: the losses are exact" if exact else f"{price.epsilon:.10g}",
             "delta": f"{delta:.10g}",
             "runs": f"at most {most_runs:,} of {rounds:,} rounds, each {run}",
-            "losses": seen,
+            "losses": f"at most {losses:,}, each {check or 'as it is'}",
             "neighbours": neighbours,
             "method": price.method,
             **({"warning": HalvedStep.warning} if exact else {}),
@@ -93,7 +90,7 @@ def event_of(asked: dict[str, Any]) -> Event:
     from tacit.privacy.composition import MOST_RELEASES
 
     check_count("rounds", asked["rounds"], high=MOST_RELEASES)
-    check_count("check-every", asked["check_every"])
+    check_count("check-every", asked["check_every"], high=asked["rounds"])
     check_count("most-runs", asked["most_runs"], high=MOST_RELEASES)
     tuner = HalvingTuner(check_every=asked["check_every"], most_runs=asked["most_runs"])
     run = parse_release(asked["run_release"], neighbours=asked["neighbours"])

@@ -43,7 +43,7 @@ def show_network(model: str, problem: TrainingProblem, found: tuple[Prediction, 
             f"{one.noise_multiplier:.4g}",
             "none" if one.gradient_error is None else f"{100 * one.gradient_error:.3g} %",
             format_bits(one.bits_per_silo),
-            one.caveat.removeprefix("give it "),
+            one.caveat.replace("give it ", "--option ").replace(" and ", " --option "),
         )
         for one in running
     ]

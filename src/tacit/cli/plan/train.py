@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from tacit.cli.choices import OneOf
-from tacit.cli.flags import takes
+from tacit.cli.flags import as_typed, takes
+from tacit.cli.names import JOB
 from tacit.cli.output import JsonFlag, print_json, print_table, print_text, progress
 from tacit.cli.plan.network import left_out, show_network
 from tacit.errors import ParameterError
@@ -40,8 +41,8 @@ class TrainingFlags:
         str | None,
         typer.Option(
             metavar="MODEL",
-            help="Instead of --dim and constants, a model of classes by name: linear, scattering, mlp:64, "
-            "cnn, or your own package.module:Class.",
+            help="Instead of --dim and constants, a model by name: linear, scattering, mlp:64, cnn, or your "
+            "own package.module:Class.",
             show_default="known by its constants",
         ),
     ] = None
@@ -53,6 +54,22 @@ class TrainingFlags:
     ] = None
     classes: Annotated[
         int | None, typer.Option(help="Number of classes, with --model.", show_default="2")
+    ] = None
+    task: Annotated[
+        str | None,
+        typer.Option(
+            click_type=OneOf(JOB["task"]),
+            help="What labels are, with --model: {names}.",
+            show_default="classification",
+        ),
+    ] = None
+    loss: Annotated[
+        str | None,
+        typer.Option(
+            click_type=OneOf(JOB["loss"]),
+            help="What is minimised, with --model: {names}.",
+            show_default="auto: logistic or squared",
+        ),
     ] = None
     trust: Annotated[
         str,
@@ -162,7 +179,7 @@ class TrainingFlags:
             raise ParameterError("smoothness must be left out with non-smooth losses, which have none.")
         check_count("records", self.records)
         delta = min(self.records**-2, 0.5) if self.delta is None else self.delta
-        task = self._task()
+        task = self._model()
         network = task is not None and is_network(task.objective)
         guessed = "strongly-convex" if self.strong_convexity > 0 else "non-convex" if network else "convex"
         dim = self.dim if task is None else task.objective.size
@@ -195,18 +212,19 @@ class TrainingFlags:
             return self.diameter
         return 10.0 if task is None else task.diameter
 
-    def _task(self) -> Task | None:
-        """Return the model that was named, of features within bounds; None where none was."""
+    def _model(self) -> Task | None:
+        """Return the model that was named, of features and targets within bounds; None where none was."""
         import numpy as np
 
         from tacit.errors import check_count
+        from tacit.learning import LossChoice
         from tacit.learning.architecture import Architecture
         from tacit.learning.task import bounded_features
 
         if self.model is None:
             if self.dim is None:
                 raise ParameterError("dim must be given, the number of parameters, or a model by its name.")
-            for name in ("features", "classes"):
+            for name in ("features", "classes", "task", "loss"):
                 if getattr(self, name) is not None:
                     raise ParameterError(f"{name} needs a model, got {getattr(self, name)} without.")
             return None
@@ -216,9 +234,19 @@ class TrainingFlags:
             raise ParameterError("features must be given with a model: their number.")
         check_count("features", self.features)
         classes = 2 if self.classes is None else check_count("classes", self.classes, low=2)
-        lower, upper = np.zeros(self.features), np.ones(self.features)
-        bounded = bounded_features(lower, upper, unit_rows=True, sample=None)
-        return Architecture.of(self.model).task(bounded, classes=np.arange(classes))
+        numbers = self.task == "regression"
+        if numbers and self.classes is not None:
+            raise ParameterError(f"classes must be left out with task 'regression', got {classes}.")
+        loss = None if self.loss in (None, "auto") else LossChoice.of(self.loss)
+        bounded = bounded_features(
+            np.zeros(self.features), np.ones(self.features), unit_rows=not numbers, sample=None
+        )
+        return Architecture.of(self.model).task(
+            bounded,
+            classes=None if numbers else np.arange(classes),
+            target=(0.0, 1.0) if numbers else None,
+            loss=loss,
+        )
 
 
 @takes(TrainingFlags)
@@ -256,6 +284,8 @@ def _facts(flags: TrainingFlags, problem: TrainingProblem, found: tuple[Predicti
             "model": flags.model,
             "features": flags.features,
             "classes": flags.classes,
+            "task": flags.task,
+            "loss": flags.loss,
             "trust": problem.trust,
             "epsilon": None if budget is None else budget.epsilon,
             "delta": None if budget is None else budget.delta,
@@ -309,7 +339,9 @@ def _show(problem: TrainingProblem, found: tuple[Prediction, ...]) -> None:
     """Print the plan for people."""
     smooth = f"beta = {problem.beta:g}" if math.isfinite(problem.beta) else "not smooth"
     stated = problem.moment
-    known = f"L = {problem.length:g}" if stated is None else f"moment {stated.order:g}:{stated.value:g}"
+    bounded = math.isfinite(problem.length)
+    known = f"L = {problem.length:g}" if bounded else "gradients clipped"
+    known = known if stated is None else f"moment {stated.order:g}:{stated.value:g}"
     strong = f" with mu = {problem.mu:g}" if problem.mu else ""
     print_text(
         f"{problem.silos} silos of {problem.records:,} records, {problem.dim} parameters, "
@@ -339,6 +371,8 @@ def _show(problem: TrainingProblem, found: tuple[Prediction, ...]) -> None:
             f"- the start has an excess of at most {problem.start:.3g}: a bound above it promises nothing."
         )
     print_text("- bounds hold for every data set, and are loose: a higher one may do better on yours.")
+    if not bounded:
+        print_text("- no bound holds for gradients of this loss: errors are of what clipping makes of it.")
     for one in valid:
         if one.caveat:
             print_text(f"- {one.name}: {one.caveat}.")
@@ -358,7 +392,8 @@ def _show(problem: TrainingProblem, found: tuple[Prediction, ...]) -> None:
     if missed := _missed(problem):
         print_text(f"- those lower bounds are not proven here: {'; '.join(missed)}.")
     for (runs, reason), names in left_out(one for one in found if not one.valid).items():
-        print_text(f"- {'without a bound' if runs else 'not usable'}: {', '.join(names)}: {reason}")
+        said = as_typed(reason, TrainingFlags.__dataclass_fields__)
+        print_text(f"- {'without a bound' if runs else 'not usable'}: {', '.join(names)}: {said}")
 
 
 def _orders(problem: TrainingProblem) -> list[dict[str, Any]]:
@@ -367,7 +402,9 @@ def _orders(problem: TrainingProblem) -> list[dict[str, Any]]:
 
     if problem.trust == "aggregate" or problem.moment:  # of which no table of rates says anything
         return []
-    if problem.budget is None or problem.budget.delta == 0 or not math.isfinite(problem.beta):
+    if problem.budget is None or problem.budget.delta == 0:
+        return []
+    if not math.isfinite(problem.beta) or not math.isfinite(problem.length):
         return []
     found = silo_rates(_paper(problem), trust=problem.trust)
     of_class = {"excess"} if problem.convexity != "non-convex" else {"squared gradient"}

@@ -205,6 +205,7 @@ class Binomial(Leaf, frozen=True, tag=True):
     """
 
     continuous: ClassVar[bool] = False
+    goes_by_size: ClassVar[frozenset[str]] = frozenset({"trials"})
 
     trials: int
     resolution: int

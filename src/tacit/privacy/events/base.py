@@ -25,6 +25,8 @@ class Event(msgspec.Struct, frozen=True, tag_field="event", tag=True):
     """A release, or releases together. Immutable, comparable, serialisable."""
 
     registry: ClassVar[dict[str, type[Event]]] = {}
+    goes_by_size: ClassVar[frozenset[str]] = frozenset()
+    """Which of its numbers follow from how many parties send messages."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

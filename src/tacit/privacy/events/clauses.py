@@ -59,8 +59,8 @@ def _follows(event: SelfDrawn, said: Sequence[Sequence[str]]) -> set[str]:
         said: What each of its parts rests on.
 
     Returns:
-        None, if a batch is larger or rarer than those of parties that join; else all but of the batch of one
-        party, which says how much that sends, if not one message.
+        None, if a batch is larger or rarer than those of parties that join, or of other messages; else all
+        but of the batch of one party, which says how much that sends, if not one message.
     """
     sizes = [
         {clause: int(found[1].replace(",", "")) for clause in clauses if (found := _SIZE.match(clause))}
@@ -71,7 +71,7 @@ def _follows(event: SelfDrawn, said: Sequence[Sequence[str]]) -> set[str]:
         ([*size.values()], rate, weight)
         for size, rate, weight in zip(sizes, rates, event.weights, strict=True)
     ]
-    if not _is_drawn(sorted(rows), event.clients, event.rate, event.share):
+    if not event.is_even or not _is_drawn(sorted(rows), event.clients, event.rate, event.share):
         return set()
     least = min(sizes, key=lambda size: [*size.values()])
     kept = least if max(least.values()) > 1 else {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 
 from tacit.errors import LARGEST_COUNT, ParameterError, check_count, check_probability
 from tacit.privacy.arrivals import HONEST
@@ -92,10 +93,17 @@ class SelfDrawn(ByChance, frozen=True, tag=True):
         return min(drawn / self.rate, 1.0)
 
     @property
+    def is_even(self) -> bool:
+        """Whether a message is the same however many join, and batches differ in their numbers alone."""
+        return len({_message(part) for part in self.parts}) == 1
+
+    @property
     def assumptions(self) -> tuple[str, ...]:
         """That so many parties toss a coin that nobody else sees, but the shuffler of what it shuffles."""
         some = f", at most a share of {self.share:.6g}" if self.share < 1 - 1e-6 else ""
+        uneven = () if self.is_even else ("what a party sends depends on how many join, as the event says",)
         return (
+            *uneven,
             f"each of {self.clients:,} honest parties joins a round with probability {self.rate:.6g}, by "
             f"chance of its own, and {_who(self)} learns which do, or with which of their "
             f"{self.neighbours.unit.plural}{some}",
@@ -106,6 +114,14 @@ def is_shuffled(event: Event) -> bool:
     """Return whether all that an event releases is shuffled, so that its shuffler may know who sent it."""
     parts = parts_of(event)
     return all(map(is_shuffled, dict.fromkeys(parts))) if parts else HONEST in event.assumptions
+
+
+def _message(event: Event) -> tuple[Hashable, ...]:
+    """Return what an event says of one message: all but numbers of them, and of the sample it is about."""
+    if isinstance(event, Sampled) and not isinstance(event, Drawn):
+        return _message(event.part)
+    own = [name for name in event.__struct_fields__ if name not in {"part", "parts", *event.goes_by_size}]
+    return (type(event), *(getattr(event, name) for name in own), *map(_message, parts_of(event)))
 
 
 def _who(event: Event) -> str:

@@ -66,6 +66,7 @@ class ShuffledGaussian(Leaf, frozen=True, tag=True):
     """
 
     continuous: ClassVar[bool] = False
+    goes_by_size: ClassVar[frozenset[str]] = frozenset({"parties", "local_epsilon"})
 
     std: float
     sensitivity: float

@@ -39,6 +39,7 @@ class Shuffled(Leaf, frozen=True, tag=True):
     """
 
     continuous: ClassVar[bool] = False
+    goes_by_size: ClassVar[frozenset[str]] = frozenset({"parties"})
 
     local_epsilon: float
     parties: int
