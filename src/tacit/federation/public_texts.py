@@ -55,15 +55,26 @@ def read_versioned(text: str, kind: type[_Text], *, known: int, what: str) -> _T
         raise ParameterError(f"the {what} cannot be read: {reason}.") from error
 
 
-def save_new(text: str, path: Path | str) -> None:
+def save_new(text: str | bytes, path: Path | str, *, private: bool = False) -> None:
     """Write a new file, on disk before this returns.
+
+    Args:
+        text: What is written; UTF-8.
+        path: Where.
+        private: Whether only its owner may read it; a folder that is not there is then made, for its owner.
 
     Raises:
         ParameterError: There is something of this name already, or it cannot be written.
     """
+    path = Path(path)
+    data = text.encode() if isinstance(text, str) else text
     try:
-        with Path(path).open("x", encoding="utf-8") as file:
-            file.write(text)
+        if private and not path.parent.exists():
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Not even for a moment may others read it: the mode is that of the file as it is made.
+        mode = 0o600 if private else 0o666
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
     except FileExistsError:

@@ -27,8 +27,8 @@ from tacit.federation.network.keys import (
     SigningKey,
     VerifyKey,
     read_private,
-    write_private,
 )
+from tacit.federation.public_texts import save_new
 from tests.federation.network.parties import signing_key
 
 KEY, OTHER = signing_key("one"), signing_key("other")
@@ -193,7 +193,7 @@ def test_files_that_hold_no_such_key_are_refused(tmp_path: Path) -> None:
         Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret")
     )
     for name, data in (("text", b"hello"), ("empty", b""), ("locked", locked)):
-        write_private(tmp_path / name, data)
+        save_new(data, tmp_path / name, private=True)
         with pytest.raises(
             ParameterError, match=rf"{name} must hold a private key as PEM \(PKCS8\), without a"
         ):
@@ -204,14 +204,14 @@ def test_files_that_hold_no_such_key_are_refused(tmp_path: Path) -> None:
     KEY.save(tmp_path / "sign")
     with pytest.raises(ParameterError, match="sign must hold a key of X25519, got one of Ed25519"):
         OpeningKey.load(tmp_path / "sign")
-    write_private(tmp_path / "long", bytes(2**16 + 1))
+    save_new(bytes(2**16 + 1), tmp_path / "long", private=True)
     with pytest.raises(ParameterError, match="long must have at most 65,536 bytes"):
         read_private(tmp_path / "long")
     with pytest.raises(ParameterError, match="cannot be written: Not a directory"):
-        write_private(tmp_path / "long" / "x", b"")
+        save_new(b"", tmp_path / "long" / "x", private=True)
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     with pytest.raises(ParameterError, match="link is there already"):
-        write_private(tmp_path / "link", b"")
+        save_new(b"", tmp_path / "link", private=True)
 
 
 @pytest.mark.parametrize("kind", [SigningKey, OpeningKey])

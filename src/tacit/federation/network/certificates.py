@@ -32,7 +32,8 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from tacit.errors import AuthenticationError, ParameterError, check_count, check_text, shown
-from tacit.federation.network.keys import read_private, write_private
+from tacit.federation.network.keys import read_private
+from tacit.federation.public_texts import save_new
 
 __all__ = [
     "Credential",
@@ -208,8 +209,9 @@ class ServiceKey:
         return base64.b64encode(point).decode()
 
     def save(self, path: Path | str) -> None:
-        """Write a PEM file that only its owner can read; errors as `write_private`."""
-        write_private(path, self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+        """Write a PEM file that only its owner can read; errors as `save_new`."""
+        pem = self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        save_new(pem, path, private=True)
 
     @staticmethod
     def check_public(name: str, text: str) -> None:
@@ -222,8 +224,8 @@ class ServiceKey:
 
 
 def save_certificate(path: Path | str, certificate: x509.Certificate) -> None:
-    """Write a certificate as PEM to a new file, which everybody may read; errors as `write_private`."""
-    write_private(path, certificate.public_bytes(Encoding.PEM))
+    """Write a certificate as PEM to a new file, which everybody may read; errors as `save_new`."""
+    save_new(certificate.public_bytes(Encoding.PEM), path, private=True)
     os.chmod(path, 0o644)  # everybody may read what everybody is shown
 
 

@@ -27,6 +27,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from tacit.errors import AuthenticationError, ParameterError, check_choice, shown
+from tacit.federation.public_texts import save_new
 
 __all__ = [
     "KEY_BYTES",
@@ -38,7 +39,6 @@ __all__ = [
     "VerifyKey",
     "fingerprint",
     "read_private",
-    "write_private",
 ]
 
 Purpose = Literal[
@@ -153,8 +153,8 @@ class SigningKey:
         return cls(key)
 
     def save(self, path: Path | str) -> None:
-        """Write a PEM file that only its owner can read; errors as `write_private`."""
-        write_private(path, _pem(self._key))
+        """Write a PEM file that only its owner can read; errors as `save_new`."""
+        save_new(_pem(self._key), path, private=True)
 
     def sign(self, purpose: Purpose, data: bytes) -> bytes:
         """Return 64 bytes that show that whoever holds this key meant `data`, for this purpose."""
@@ -238,8 +238,8 @@ class OpeningKey:
         return cls(key)
 
     def save(self, path: Path | str) -> None:
-        """Write a PEM file that only its owner can read; errors as `write_private`."""
-        write_private(path, _pem(self.key))
+        """Write a PEM file that only its owner can read; errors as `save_new`."""
+        save_new(_pem(self.key), path, private=True)
 
     def __repr__(self) -> str:
         return f"OpeningKey of {self.public!r}"
@@ -255,31 +255,6 @@ def fingerprint(data: bytes) -> str:
     )
     digits = f"{number:0{_GROUPS * _DIGITS}d}"
     return " ".join(digits[k : k + _DIGITS] for k in range(0, len(digits), _DIGITS))
-
-
-def write_private(path: Path | str, data: bytes) -> None:
-    """Write a new file that only its owner can read, on disk before this returns.
-
-    Args:
-        path: Where; a folder that is not there is made, for its owner only.
-        data: What.
-
-    Raises:
-        ParameterError: There is something of this name already, or it cannot be written.
-    """
-    path = Path(path)
-    try:
-        if not path.parent.exists():
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Not even for a moment may others read it: the mode is that of the file as it is made.
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-    except FileExistsError:
-        raise ParameterError(f"{path} is there already, and is never overwritten.") from None
-    except OSError as error:
-        raise ParameterError(f"{path} cannot be written: {error.strerror}.") from error
 
 
 def read_private(path: Path | str) -> bytes:
