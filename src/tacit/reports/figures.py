@@ -78,16 +78,9 @@ def draw_lines(
         styles = [named] * len(parts)
     # A reference line runs through the whole panel, and through a legend in it.
     beside = together or (len(parts) == 1 and any(row[x] is None for row in rows))
-    lines = math.ceil(len(parts) / _MOST_COLUMNS)
-    columns = math.ceil(len(parts) / lines)  # six panels are three above three, not four above two
-    wide, high = (4.5, 4.6) if len(parts) <= _MANY_PANELS else (3.8, 3.6)
     room = _LEGEND_LETTER * max(map(len, (*named, legend or ""))) + 0.6 if beside else 0.0
-    figure = Figure(figsize=(1.5 + wide * columns + room, high * lines), layout="constrained")
-    figure.suptitle(title, x=0.01, ha="left", fontsize=10)
-    grid = figure.subplots(lines, columns, sharey=True, squeeze=False)
-    all_axes = list(grid.ravel()[: len(parts)])
-    for unused in grid.ravel()[len(parts) :]:
-        unused.remove()
+    figure, lines = _empty_panels(len(parts), room=room, title=title)
+    all_axes = figure.axes
     for axes, part, share, looks in zip(all_axes, parts, shares, styles, strict=True):
         places = _places(share, x)
         standing = [{**row, x: places[str(row[x])]} for row in share] if places else share
@@ -102,7 +95,7 @@ def draw_lines(
         axes.set_xlabel(labels.get(x, x) if axis is None else str(share[0][axis]))
         if panel is not None:
             axes.set_title(f"{panel}: {part}", loc="left", fontsize=9)
-    for axes in all_axes[::columns]:
+    for axes in all_axes[:: math.ceil(len(parts) / lines)]:
         axes.set_ylabel(labels.get(y, y))
     if beside:
         _add_legend(figure, all_axes, named, title=legend, loc="outside right upper")
@@ -112,6 +105,24 @@ def draw_lines(
             place = {"bbox_to_anchor": (1.02, 1.0), "loc": "upper left"} if outside else {}
             _add_legend(axes, [axes], looks, title=legend, **place)
     figure.savefig(path, dpi=150 if len(parts) <= _MANY_PANELS else 80)
+
+
+def _empty_panels(count: int, *, room: float, title: str) -> tuple[Figure, int]:
+    """Return a figure of that many panels, and in how many lines they stand.
+
+    Args:
+        count: Of panels.
+        room: For a legend beside them, in inches.
+        title: Above them.
+    """
+    lines = math.ceil(count / _MOST_COLUMNS)
+    columns = math.ceil(count / lines)  # six panels are three above three, not four above two
+    wide, high = (4.5, 4.6) if count <= _MANY_PANELS else (3.8, 3.6)
+    figure = Figure(figsize=(1.5 + wide * columns + room, high * lines), layout="constrained")
+    figure.suptitle(title, x=0.01, ha="left", fontsize=10)
+    for unused in figure.subplots(lines, columns, sharey=True, squeeze=False).ravel()[count:]:
+        unused.remove()
+    return figure, lines
 
 
 def _add_legend(

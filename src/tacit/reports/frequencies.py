@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from tacit.frequencies import Frequencies, heavy_of, project
 from tacit.numerics import IntArray
-from tacit.privacy import TrustModel
+from tacit.privacy import TrustModel, Unit
 from tacit.reports.answers import AnswerPage, PageFigure, PagePart, Tile, price_tiles
 from tacit.reports.drawing import svg_of
 from tacit.reports.interval_plot import draw_intervals
@@ -97,24 +97,6 @@ def frequency_page(
         caption += f" Only values that are above {100 * threshold:g} % beyond doubt are shown."
     if drawn < len(order):
         caption += f" The {drawn} most frequent of {len(order):,} are drawn."
-    error = (query.mse / query.k) ** 0.5
-    tiles = [
-        Tile(label=unit.plural, value=f"{query.n:,}", note=f"{query.k:,} possible values"),
-        *price_tiles(price),
-        Tile(label="error of one share", value=f"{100 * error:.2g} %", note="root mean square, by the noise"),
-        Tile(
-            label=f"sent by a {unit.value}",
-            value="nothing" if query.trust is TrustModel.CENTRAL else f"{query.message_bits:,} bits",
-            note=query.mechanism,
-        ),
-    ]
-    if threshold is not None:
-        alarm = heavy_of(found.estimates, found.band, threshold).false_alarm
-        tiles.append(
-            Tile(
-                label="heavy hitters", value=f"{len(order):,}", note=f"all right but for {100 * alarm:.3g} %"
-            )
-        )
     rows = [
         (names[k], f"{100 * estimates[k]:.3g} %", _per_cent(found.band.lower[k], found.band.upper[k]))
         for k in order[:_MOST_DRAWN].tolist()
@@ -127,7 +109,7 @@ def frequency_page(
         secret=f"one {unit.value}",
         guarantees=[price] if found.guarantee_alone is None else [price, found.guarantee_alone],
         rehearsal="The noise came from a known seed, so this answer itself protects nobody.",
-        tiles=tiles,
+        tiles=_tiles(found, len(order), threshold),
         parts=(
             PagePart(
                 title="Heavy hitters" if threshold is not None else "Frequencies",
@@ -154,18 +136,48 @@ def frequency_page(
             f"Each single {unit.value}: which value it holds.",
             f"Against {price.observer}.",
         ),
-        limits=(
-            f"The number of {unit.plural} and the list of possible values: both are public.",
-            "What is true of everybody: the shares are what the answer is about.",
-            *(
-                ["A person with several records, who is protected that many times less."]
-                if unit.value == "record"
-                else []
-            ),
-            "Other releases from the same data add to the price.",
-            "Sampling error: intervals are about these very records, not about those who were not asked.",
-        ),
+        limits=_limits(unit),
         check="tacit frequencies ... --json > statement.json\ntacit account verify statement.json",
+    )
+
+
+def _tiles(found: Frequencies, shown: int, threshold: float | None) -> list[Tile]:
+    """Return what an answer is about, what it costs, and how exact it is.
+
+    Args:
+        found: The answer.
+        shown: How many values are.
+        threshold: Of heavy hitters; None where all are shown.
+    """
+    query, price = found.query, found.guarantee
+    unit, error = price.neighbours.unit, (query.mse / query.k) ** 0.5
+    tiles = [
+        Tile(label=unit.plural, value=f"{query.n:,}", note=f"{query.k:,} possible values"),
+        *price_tiles(price),
+        Tile(label="error of one share", value=f"{100 * error:.2g} %", note="root mean square, by the noise"),
+        Tile(
+            label=f"sent by a {unit.value}",
+            value="nothing" if query.trust is TrustModel.CENTRAL else f"{query.message_bits:,} bits",
+            note=query.mechanism,
+        ),
+    ]
+    if threshold is not None:
+        alarm = heavy_of(found.estimates, found.band, threshold).false_alarm
+        tiles.append(
+            Tile(label="heavy hitters", value=f"{shown:,}", note=f"all right but for {100 * alarm:.3g} %")
+        )
+    return tiles
+
+
+def _limits(unit: Unit) -> tuple[str, ...]:
+    """Return what is not protected."""
+    several = ("A person with several records, who is protected that many times less.",)
+    return (
+        f"The number of {unit.plural} and the list of possible values: both are public.",
+        "What is true of everybody: the shares are what the answer is about.",
+        *(several if unit is Unit.RECORD else ()),
+        "Other releases from the same data add to the price.",
+        "Sampling error: intervals are about these very records, not about those who were not asked.",
     )
 
 

@@ -207,17 +207,12 @@ class KnowledgeTransfer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         delta = None if self.budget is None else self.budget.delta
         price, notes = rule.price(delta=delta, neighbours=near)
-        if self.budget is not None and not self.budget.covers(price.epsilon, price.delta):
-            raise BudgetError(
-                f"{queries} labels cost epsilon {price.epsilon!r} at delta {price.delta!r}, more than the "
-                f"budget of {self.budget.epsilon!r}; nothing was trained."
-            )
+        self._check_budget(price, int(queries))
         units = len(X) if near.unit is Unit.RECORD else None
         warn_of_weak(price.epsilon, price.delta, units=units, unit=near.unit, stacklevel=3)
+        parts = [np.arange(len(X))] * int(self.teachers)
         if shards is Shards.DISJOINT:
             parts = index_shards(len(X), int(self.teachers), self.split_seed)
-        else:
-            parts = [np.arange(len(X))] * int(self.teachers)
         chosen = PublicStream(self.split_seed, 0, purpose="knowledge-transfer queries")
         asked = np.sort(chosen.permutation(len(rows))[: int(queries)])
 
@@ -244,6 +239,14 @@ class KnowledgeTransfer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.guarantee_, self.notes_, self.noise_ = price, notes, rule.noise
         self.student_ = self._taught(rows, asked, codes)
         return self
+
+    def _check_budget(self, price: Guarantee, queries: int) -> None:
+        """Refuse labels that cost more than the budget."""
+        if self.budget is not None and not self.budget.covers(price.epsilon, price.delta):
+            raise BudgetError(
+                f"{queries} labels cost epsilon {price.epsilon!r} at delta {price.delta!r}, more than the "
+                f"budget of {self.budget.epsilon!r}; nothing was trained."
+            )
 
     def predict(self, X: Any) -> Array:
         """Return the student's labels, shape (rows,); that costs no privacy.
