@@ -151,6 +151,8 @@ def test_a_silo_pays_for_all_estimates_and_its_own_turns() -> None:
     expected = epsilon_of(Compose((Repeat(server, 7), Repeat(local, 3 * 3))), 1e-5)
     assert epsilon_of(prepared.plan.event(SIZES, CENTRAL), 1e-5) == pytest.approx(expected, rel=1e-6)
     assert expected == pytest.approx(2.0, rel=1e-3)
+    # In squares, and of samples by the squares of their rates, walks have as much as estimates.
+    assert 9 * (0.1 / local.part.noise_multiplier) ** 2 == pytest.approx(7 / server.noise_multiplier**2)
 
 
 def test_turns_are_counted_and_kept() -> None:
@@ -222,6 +224,27 @@ def test_steps_are_no_longer_than_their_batches_allow() -> None:
         walks = NoisyLocalStorm(local_steps=8, local_batch=batch, heterogeneity=tau)._walks
         problem = prepare(settings_with(NoisyLocalStorm(rounds=4), None), sizes).problem
         assert walks.longest_step(problem, 1.0) == pytest.approx(longest / (2 * problem.smoothness))
+
+
+def test_steps_are_no_longer_than_silos_noise_and_estimates_allow() -> None:
+    """And 1/(K tau), tau = 2 L where nothing is known; 1/(sqrt(K d) L sigma); a K-th of the server's."""
+    H, L, near = 8, OBJECTIVE.smoothness, 1e-6
+    bare = prepare(settings_with(NoisyLocalStorm(rounds=4), None), SIZES).problem
+    walks = NoisyLocalStorm(local_steps=H, local_batch=Full())._walks
+    assert walks.longest_step(bare, 1.0) == pytest.approx(1 / (2 * H * 2 * L))
+    for relation, moved in ((Relation.REPLACE_ONE, 2), (Relation.ZERO_OUT, 1)):
+        some = NoisyLocalStorm(rounds=4, beta=0.4, local_batch=Full())
+        problem = prepare(settings_with(some, LOCAL, relation=relation, noise="gaussian"), SIZES).problem
+        walks = NoisyLocalStorm(local_steps=H, local_batch=Full(), heterogeneity=near)._walks
+        (mean,) = walks.kind(problem, 0.01, 0).measures
+        sigma = moved * mean.estimator.noise_multiplier / min(SIZES)  # type: ignore[union-attr]
+        assert walks.longest_step(problem, 0.01) == pytest.approx(1 / (2 * math.sqrt(H * D) * L * sigma))
+        rare = NoisyLocalStorm(
+            beta=1e-4, local_steps=H, local_batch=Full(), heterogeneity=near, local_split=0.99
+        )
+        change = problem.errors["difference"] * (L / (2 * problem.radius)) ** 2
+        server = math.sqrt(1e-4 * (2 - 1e-4) / (2 * (1 - 1e-4) ** 2 * change))
+        assert rare._step(problem, 4) == pytest.approx(server / H)
 
 
 # What is refused

@@ -41,6 +41,7 @@ from tacit.privacy import (
     Sampled,
     Shuffled,
     TrustModel,
+    calibrate,
     curve_of,
     epsilon_of,
 )
@@ -345,6 +346,26 @@ def test_momentum_is_the_rule_of_the_paper() -> None:
     assert storm_momentum(error=0.0, **facts) == storm_momentum(error=1e-9, **facts) == 1.0
 
 
+def test_weights_steps_and_periods_follow_from_the_budget() -> None:
+    """The noise is foreseen as that of 2 R - 1 equal releases, and a rule of DIFF2 with it, at two trusts."""
+    R, d, radius, gap, z = 400, 4, 1.0, 0.7, calibrate(Gaussian, PrivacyBudget(2.0, 1e-5))
+    for trust, rows, of_period in ((CENTRAL, 6000, 6000), (TrustModel.LOCAL, 2000 * math.sqrt(3), 2000)):
+        facts: Any = {"gap": gap, "smoothness": 0.25}
+        chosen = settings_with(NoisyStorm(rounds=R, batch=Fixed(size=500), **facts), trust)
+        problem = prepare(chosen, (2000,) * 3).problem
+        error = 2 * R * d * (2 * radius * z / rows) ** 2 + (1 / 500 - 1 / 2000) / 3
+        algorithm: Any = chosen.algorithm
+        beta = algorithm._momentum(problem, R)
+        assert 1 / R < beta < 1
+        assert beta == pytest.approx((gap * 0.25 / (R * radius * math.sqrt(error))) ** (2 / 3), rel=1e-3)
+        change = 2 * problem.errors["difference"] * (0.25 / (2 * radius)) ** 2
+        longest = math.sqrt(beta * (2 - beta) / (2 * (1 - beta) ** 2 * change))
+        assert algorithm._step(problem, R) == pytest.approx(min(1 / (2 * 0.25), longest))
+        period = NoisyDiff2(rounds=R, **facts)._period(problem, R)
+        assert 1 < period < R
+        assert period == round((radius**2 * math.sqrt(d) / (0.25 * gap * of_period * 2.0)) ** (2 / 3) * R)
+
+
 def test_defaults_run_and_have_a_finite_bound() -> None:
     for algorithm in (NoisyStorm(), NoisyStorm(batch=Fixed(size=20)), NoisyDiff2()):
         prepared = prepare(settings_with(algorithm), SIZES)
@@ -396,6 +417,14 @@ def test_a_first_batch_of_too_few_units_is_said() -> None:
 def test_bad_options_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         NoisyStorm(**options)
+
+
+def test_reports_without_a_shuffler_are_refused() -> None:
+    reports = NoisyStorm(rounds=3, messages="hemispheres")
+    for trust in (CENTRAL, TrustModel.LOCAL):
+        with pytest.raises(ParameterError, match=f"messages must be 'sums' under {trust.value} trust"):
+            prepare(settings_with(reports, trust), SIZES)
+    prepare(settings_with(reports, None), SIZES)  # nothing is random there
 
 
 def test_a_batch_of_more_than_a_silo_has_is_refused() -> None:

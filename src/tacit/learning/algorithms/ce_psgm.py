@@ -114,9 +114,8 @@ class NoisyLocalStorm(StormMethod, frozen=True, kw_only=True, tag="ce-psgm"):
         if self.step_size is not None:
             return self.step_size
         walks = self._walks
-        longest, smoothness = super()._step(problem, rounds), walks.known_smoothness(problem)
         found = walks.longest_step(problem, self._shares(problem, 2 * rounds)[1])
-        return min(found, longest / walks.steps) if longest < 1 / (2 * smoothness) else found
+        return min(found, self._longest(problem, rounds) / walks.steps)
 
     def _shares(self, problem: Problem, rounds: int) -> list[float]:
         """Return what a round of the estimate and one local difference may spend of the budget."""

@@ -15,7 +15,7 @@ from typing import ClassVar, Literal
 import msgspec
 import numpy as np
 
-from tacit.errors import PlanWarning, check_choice, check_count, check_probability
+from tacit.errors import ParameterError, PlanWarning, check_choice, check_count, check_probability
 from tacit.federation import Ask, Batch, Fixed, Full, Measure, Poisson, Step
 from tacit.learning.algorithms.base import (
     GRADIENT,
@@ -148,8 +148,13 @@ class StormMethod(Method, frozen=True, kw_only=True):
         longest = problem.radius * (2 if statistic == "difference" else 1)
         measure = problem.measure(statistic, max_radius=longest, share=share, batch=batch)
         protection = problem.protection
-        if self.messages == "sums" or protection.trust is not TrustModel.SHUFFLE:
+        if self.messages == "sums" or protection.multiplier == 0:
             return measure
+        if protection.trust is not TrustModel.SHUFFLE:
+            raise ParameterError(
+                f"messages must be 'sums' under {protection.trust.value} trust, where nobody shuffles any, "
+                f"got {self.messages!r}."
+            )
         level = hemisphere_level(protection.multiplier / math.sqrt(share), protection.honest(batch))
         reports = HemisphereMean(
             dim=problem.dim,
@@ -183,12 +188,18 @@ class StormMethod(Method, frozen=True, kw_only=True):
         """Return the step size: of a given smoothness, the longest for which differences add no error."""
         if self.step_size is not None:
             return self.step_size
+        return min(1 / (2 * self._known(problem)), self._longest(problem, rounds))
+
+    def _known(self, problem: Problem) -> float:
+        """Return C1, or refuse where nobody knows it."""
         smoothness = self._smoothness(problem)
-        smoothness = smoothness if math.isfinite(smoothness) else problem.known_smoothness
-        beta, variance = self._momentum(problem, rounds), self._change_variance(problem, rounds, smoothness)
-        steepest = 2 * (1 - beta) ** 2 * variance
-        longest = math.sqrt(beta * (2 - beta) / steepest) if steepest > 0 and beta > 0 else math.inf
-        return min(1 / (2 * smoothness), longest)
+        return smoothness if math.isfinite(smoothness) else problem.known_smoothness
+
+    def _longest(self, problem: Problem, rounds: int) -> float:
+        """Return the longest step for which differences add no error; infinite where they have none."""
+        beta = self._momentum(problem, rounds)
+        steepest = 2 * (1 - beta) ** 2 * self._change_variance(problem, rounds, self._known(problem))
+        return math.sqrt(beta * (2 - beta) / steepest) if steepest > 0 and beta > 0 else math.inf
 
     def _change_variance(self, problem: Problem, rounds: int, smoothness: float) -> float:
         """Return the squared error of a mean difference over the squared distance of its points."""

@@ -90,7 +90,8 @@ class Walks:
         (mean,) = self.kind(problem, share, 0).measures
         spread = getattr(mean.estimator.noise, "noise_multiplier", 0.0)  # type: ignore[union-attr]
         if spread > 0:  # sigma C3 |w - previous| is the noise of a difference, a coordinate
-            sigma = 2 * spread / self.batch.expected(min(problem.sizes))
+            moved = mean.estimator.sensitivity  # type: ignore[union-attr]
+            sigma = moved * spread / self.batch.expected(min(problem.sizes))
             steps.append(1 / (2 * math.sqrt(self.steps * problem.dim) * smoothness * sigma))
         return min(steps)
 

@@ -178,9 +178,10 @@ def subsampled_gaussian_bound(
 
 def _require_derived(local_epsilon: float, alpha: Array, limit: float) -> None:
     """Refuse levels and orders that the derived constants are not proven for."""
+    largest = max(float(alpha.max()), 2.0)  # an order below 2 has the bound of 2
     require(
-        holds=0.1 <= local_epsilon <= 36 and float(alpha.max()) <= limit,
-        condition=f"local_epsilon from 0.1 to 36 and orders up to {limit:.6g}",
+        holds=0.1 <= local_epsilon <= 36 and largest <= limit,
+        condition=f"local_epsilon from 0.1 to 36 and orders up to {limit:.6g}, which must be 2 or more",
         local_epsilon=local_epsilon,
         largest_order=float(alpha.max()),
     )
