@@ -48,6 +48,9 @@ EPSILONS = (0.4, 0.8, 1.6)
 CLIP, STEP = 1.5, 0.1
 """Of (p - y)^2 / 2: half and twice of what they are for (p - y)^2."""
 
+_ALL = 1e100
+"""A radius that clips no gradient of a record."""
+
 LEVELS = (0.4252, 0.7459, 1.2539)
 """Of a report: what 500 rounds with two reports each may have at epsilon 0.4, 0.8 and 1.6."""
 
@@ -69,25 +72,28 @@ class HousingTask:
 
     Attributes:
         rows: Records of all silos, silo by silo.
+        held: A fourth as many others, by the same law.
         each: Records of a silo.
     """
 
     rows: Records
+    held: Records
     each: int
 
     @classmethod
     def made(cls, each: int, *, law: Law = "bent", skewed: bool = False) -> HousingTask:
         """Return the task with that many records a silo, mixed or sorted by the target."""
-        rng, n = simulated(0, "housing"), each * SILOS
-        X = rng.standard_normal((n, 8))
-        if law == "linear":
-            y = X.sum(axis=1) / math.sqrt(8) + rng.standard_normal(n) / 2
-        else:
-            bent = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] / 2 + 0.3 * X[:, 3] ** 2
-            y = bent + 0.3 * rng.standard_normal(n)
-        X, y = (X - X.mean(axis=0)) / X.std(axis=0), (y - y.mean()) / y.std()
-        order = np.argsort(y) if skewed else np.arange(n)
-        return cls(rows=Records.of(np.column_stack([X, np.ones(n)])[order], y[order]), each=each)
+        n = each * SILOS
+        X, y = _made(simulated(0, "housing"), n, law)
+        others = _made(simulated(0, "housing", "held"), n // 4, law)
+        middle, width, level, spread = X.mean(axis=0), X.std(axis=0), y.mean(), y.std()
+
+        def records(X: Array, y: Array) -> Records:
+            return Records.of(np.column_stack([(X - middle) / width, np.ones(len(X))]), (y - level) / spread)
+
+        rows = records(X, y)
+        order = np.argsort(rows.y) if skewed else np.arange(n)
+        return cls(rows=rows.take(order), held=records(*others), each=each)
 
     @property
     def goal(self) -> NetworkObjective:
@@ -103,6 +109,11 @@ class HousingTask:
         """Return the mean squared error on all records; 1 for the mean of the target."""
         return 2 * float(self.goal.value(w, self.rows).mean())
 
+    def scores(self, w: Array) -> list[float]:
+        """Return that error, the squared length of its gradient, and the error on records held out."""
+        slope = 2 * self.goal.clipped_sum(w, self.rows, _ALL) / len(self.rows)
+        return [self.error(w), float(slope @ slope), 2 * float(self.goal.value(w, self.held).mean())]
+
     def trained(
         self,
         algorithm: Algorithm,
@@ -110,8 +121,8 @@ class HousingTask:
         seed: int,
         *,
         trust: TrustModel = TrustModel.CENTRAL,
-    ) -> float:
-        """Return the error of one run of the library, with exact sums where the server is trusted."""
+    ) -> Array:
+        """Return where one run of the library ends, with exact sums where the server is trusted."""
         settings = Settings(
             objective=self.goal,
             algorithm=algorithm,
@@ -122,7 +133,7 @@ class HousingTask:
         )
         parts = [self.rows.take(np.arange(k * self.each, (k + 1) * self.each)) for k in range(SILOS)]
         names = [str(k) for k in range(SILOS)]
-        return self.error(train(silos_for(settings, parts, names=names, seed=seed), settings).w)
+        return train(silos_for(settings, parts, names=names, seed=seed), settings).w
 
     def tuned(
         self, algorithm: NoisyStorm, epsilon: float | None, seed: int, *, tuner: HalvingTuner
@@ -135,9 +146,9 @@ class HousingTask:
 
         return tuner.tune(run, self.error)
 
-    def shuffled(self, algorithm: NoisyStorm, epsilon: float | None, seed: int) -> float:
-        """Return the error of one run on shuffled hemisphere reports."""
-        return self.error(self.walked(algorithm, level_of(algorithm, epsilon, len(self.rows)), seed))
+    def shuffled(self, algorithm: NoisyStorm, epsilon: float | None, seed: int) -> Array:
+        """Return where one run on shuffled hemisphere reports ends."""
+        return self.walked(algorithm, level_of(algorithm, epsilon, len(self.rows)), seed)
 
     def walked(
         self,
@@ -188,6 +199,15 @@ class HousingTask:
         )
 
 
+def _made(rng: np.random.Generator, n: int, law: Law) -> tuple[Array, Array]:
+    """Return features and targets of n records."""
+    X = rng.standard_normal((n, 8))
+    if law == "linear":
+        return X, X.sum(axis=1) / math.sqrt(8) + rng.standard_normal(n) / 2
+    bent = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] / 2 + 0.3 * X[:, 3] ** 2
+    return X, bent + 0.3 * rng.standard_normal(n)
+
+
 def level_of(algorithm: NoisyStorm, epsilon: float | None, messages: int) -> float | None:
     """Return the level of reports whose whole run costs epsilon, priced exactly; None without one."""
     if epsilon is None:
@@ -228,18 +248,22 @@ def compute(
     cases, plain = list(_cases(each, rounds)), list(_levels(each, 2 * rounds))
     rows: list[dict[str, object]] = []
     total = len(cases) * (1 + len(epsilons)) + len(plain)
-    for panel, method, measure in cases:
+    for panel, method, task, measure in cases:
         for epsilon in (None, *epsilons):
             progress(len(rows), total)
             many = seeds if epsilon is not None else 1
-            found = np.array([measure(epsilon, seed) for seed in range(many)])
+            found = np.array([task.scores(measure(epsilon, seed)) for seed in range(many)])
+            spread = found.std(axis=0, ddof=1) / math.sqrt(many) if many > 1 else np.zeros(3)
             rows.append(
                 {
                     "panel": panel,
                     "method": method,
                     "epsilon": epsilon,
-                    "squared error": float(found.mean()),
-                    "standard error": float(found.std(ddof=1) / math.sqrt(many)) if many > 1 else 0.0,
+                    "squared error": float(found[:, 0].mean()),
+                    "standard error": float(spread[0]),
+                    "squared gradient": float(found[:, 1].mean()),
+                    "its error": float(spread[1]),
+                    "held-out error": float(found[:, 2].mean()),
                 }
             )
     levels: list[dict[str, object]] = []
@@ -272,7 +296,7 @@ def compute(
     )
 
 
-Case = tuple[str, str, Callable[[float | None, int], float]]
+Case = tuple[str, str, HousingTask, Callable[[float | None, int], Array]]
 
 
 def _levels(each: int, rounds: int) -> Iterator[tuple[dict[str, object], Callable[[], float]]]:
@@ -292,12 +316,12 @@ def _levels(each: int, rounds: int) -> Iterator[tuple[dict[str, object], Callabl
 
 
 def _cases(each: int, rounds: int) -> Iterator[Case]:
-    """Yield what is measured: the panel, the method, and its error by epsilon and seed."""
+    """Yield what is measured: the panel, the method, the task, and where it ends by epsilon and seed."""
     mixed, skewed = HousingTask.made(each), HousingTask.made(each, skewed=True)
     for smoothness, beta in ((5.0, 0.05), (1.5, 0.1), (1.5, 1.0)):
         kind = NoisyStorm(rounds=rounds, beta=beta, step_size=STEP, smoothness=smoothness)
         name = "plain" if beta == 1 else f"mb-psgm-fg, beta {beta:g}"
-        yield "behind a shuffler", f"{name}, reports", partial(mixed.shuffled, kind)
+        yield "behind a shuffler", f"{name}, reports", mixed, partial(mixed.shuffled, kind)
     facts: Any = {"rounds": rounds, "step_size": STEP, "smoothness": 1.5}
     # Nothing forgets what a guess of the smoothness that is too small clips away.
     far = facts | {"smoothness": 5.0}
@@ -310,9 +334,9 @@ def _cases(each: int, rounds: int) -> Iterator[Case]:
     }
     for name in ("mb-psgm-fg", "spider"):
         shuffled = partial(mixed.trained, central[name], trust=TrustModel.SHUFFLE)
-        yield "behind a shuffler", f"{name}, sums", shuffled
+        yield "behind a shuffler", f"{name}, sums", mixed, shuffled
     for name, method in central.items():
-        yield "trusted server", name, partial(mixed.trained, method)
+        yield "trusted server", name, mixed, partial(mixed.trained, method)
     few = max(2, rounds // 5)
     for task, where in ((mixed, "walks, equal silos"), (skewed, "walks, sorted silos")):
         base: Any = {"step_size": STEP, "smoothness": 1.5, "beta": 0.3}
@@ -331,7 +355,7 @@ def _cases(each: int, rounds: int) -> Iterator[Case]:
             )
         walks["ce-psgm, 5 steps"] = NoisyLocalStorm(batch=Fixed(rate=0.1), local_steps=5, **base, **local)
         for name, method in walks.items():
-            yield where, name, partial(task.trained, method)
+            yield where, name, task, partial(task.trained, method)
 
 
 def _notes(each: int, rounds: int, seeds: int) -> Iterator[str]:

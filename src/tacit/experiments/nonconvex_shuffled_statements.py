@@ -18,7 +18,8 @@ def statements(rows: Sequence[Row]) -> Iterator[str]:
     """Yield each statement with its verdict.
 
     Args:
-        rows: With the keys panel, method, epsilon, squared error and standard error.
+        rows: With the keys panel, method, epsilon, squared error, standard error, squared gradient, its error
+            and held-out error.
     """
     panels: dict[str, Lines] = {}
     for row in rows:
@@ -38,6 +39,7 @@ def statements(rows: Sequence[Row]) -> Iterator[str]:
     yield _ordered("behind a shuffler: mb-psgm-fg errs no more than spider", sums, shuffled["spider, sums"])
     for method in ("diff2-gd", "spider", "dp-gd", "mb-psgm"):
         yield _ordered(f"trusted server: mb-psgm-fg errs no more than {method}", ahead, central[method])
+        yield _shorter("trusted server", central, "mb-psgm-fg", method)
     yield _ordered("trusted server: spider errs no more than dp-gd", central["spider"], central["dp-gd"])
     for panel in ("walks, equal silos", "walks, sorted silos"):
         found = panels[panel]
@@ -49,6 +51,10 @@ def statements(rows: Sequence[Row]) -> Iterator[str]:
             ("ce-psgm-fg, 10 steps", "diff2-bvr-lsgd, 10 steps"),
         ):
             yield _ordered(f"{panel}: {low}, errs no more than {high}", found[low], found[high])
+        for steps in (5, 10):
+            yield _shorter(panel, found, f"ce-psgm-fg, {steps} steps", f"diff2-bvr-lsgd, {steps} steps")
+    gap = max(number(row["held-out error"]) - number(row["squared error"]) for row in rows)
+    yield f"Records held out err at most {gap:.3f} more than those that are trained on, in any row."
 
 
 def level_statements(rows: Sequence[Row]) -> Iterator[str]:
@@ -90,9 +96,15 @@ def _falling(text: str, line: Mapping[float | None, Row]) -> str:
     return f"{text}: the error falls with epsilon: {verdict}."
 
 
-def _joint(a: Row, b: Row) -> float:
+def _joint(a: Row, b: Row, error: str = "standard error") -> float:
     """Return the standard error of the difference of two errors."""
-    return math.hypot(number(a["standard error"]), number(b["standard error"]))
+    return math.hypot(number(a[error]), number(b[error]))
+
+
+def _shorter(panel: str, lines: Lines, low: str, high: str) -> str:
+    """Say where one method ends at a gradient that is no longer than another's."""
+    text = f"{panel}: the squared gradient of {low}, is no larger than that of {high}"
+    return _ordered(text, lines[low], lines[high], y="squared gradient", error="its error")
 
 
 def _below_one(lines: Lines) -> str:
@@ -105,13 +117,20 @@ def _below_one(lines: Lines) -> str:
     )
 
 
-def _ordered(text: str, low: Mapping[float | None, Row], high: Mapping[float | None, Row]) -> str:
+def _ordered(
+    text: str,
+    low: Mapping[float | None, Row],
+    high: Mapping[float | None, Row],
+    *,
+    y: str = "squared error",
+    error: str = "standard error",
+) -> str:
     """Say at how many budgets one line is no higher than another, up to two standard errors."""
     shared = sorted(epsilon for epsilon in low if epsilon is not None and epsilon in high)
     held = []
     for epsilon in shared:
         a, b = low[epsilon], high[epsilon]
-        if number(a["squared error"]) <= number(b["squared error"]) + 2 * _joint(a, b):
+        if number(a[y]) <= number(b[y]) + 2 * _joint(a, b, error):
             held.append(epsilon)
     verdict = yes(len(held) == len(shared))
     where = (
