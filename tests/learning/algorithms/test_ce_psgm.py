@@ -14,7 +14,9 @@ from tacit.errors import ParameterError, RefusalError
 from tacit.federation import Fixed, Full, Group, Query, TurnWalk
 from tacit.learning import (
     LinearObjective,
+    NoisyDiff2,
     NoisyLocalStorm,
+    NoisyStorm,
     Records,
     Settings,
     Squared,
@@ -245,6 +247,16 @@ def test_steps_are_no_longer_than_silos_noise_and_estimates_allow() -> None:
         change = problem.errors["difference"] * (L / (2 * problem.radius)) ** 2
         server = math.sqrt(1e-4 * (2 - 1e-4) / (2 * (1 - 1e-4) ** 2 * change))
         assert rare._step(problem, 4) == pytest.approx(server / H)
+
+
+def test_bounds_are_those_of_the_estimates_alone() -> None:
+    facts: dict[str, Any] = {"beta": 0.4, "step_size": 0.1}
+    problem = prepare(settings_with(NoisyLocalStorm(rounds=9, **facts), LOCAL), SIZES).problem
+    alone = NoisyStorm(**facts).error_bound(problem, 5)
+    assert NoisyLocalStorm(**facts).error_bound(problem, 9) == pytest.approx(alone)
+    facts = {"period": 2, "step_size": 0.1}
+    walked = NoisyDiff2(routine="bvr-lsgd", **facts).error_bound(problem, 9)
+    assert walked == pytest.approx(NoisyDiff2(**facts).error_bound(problem, 5))
 
 
 # What is refused

@@ -348,12 +348,12 @@ def test_momentum_is_the_rule_of_the_paper() -> None:
 
 def test_weights_steps_and_periods_follow_from_the_budget() -> None:
     """The noise is foreseen as that of 2 R - 1 equal releases, and a rule of DIFF2 with it, at two trusts."""
-    R, d, radius, gap, z = 400, 4, 1.0, 0.7, calibrate(Gaussian, PrivacyBudget(2.0, 1e-5))
+    R, d, radius, gap, z = 400, 4, 0.8, 0.7, calibrate(Gaussian, PrivacyBudget(2.0, 1e-5))
     for trust, rows, of_period in ((CENTRAL, 6000, 6000), (TrustModel.LOCAL, 2000 * math.sqrt(3), 2000)):
         facts: Any = {"gap": gap, "smoothness": 0.25}
-        chosen = settings_with(NoisyStorm(rounds=R, batch=Fixed(size=500), **facts), trust)
+        chosen = settings_with(NoisyStorm(rounds=R, batch=Fixed(size=500), **facts), trust, clip=radius)
         problem = prepare(chosen, (2000,) * 3).problem
-        error = 2 * R * d * (2 * radius * z / rows) ** 2 + (1 / 500 - 1 / 2000) / 3
+        error = 2 * R * d * (2 * radius * z / rows) ** 2 + radius**2 * (1 / 500 - 1 / 2000) / 3
         algorithm: Any = chosen.algorithm
         beta = algorithm._momentum(problem, R)
         assert 1 / R < beta < 1
@@ -361,6 +361,9 @@ def test_weights_steps_and_periods_follow_from_the_budget() -> None:
         change = 2 * problem.errors["difference"] * (0.25 / (2 * radius)) ** 2
         longest = math.sqrt(beta * (2 - beta) / (2 * (1 - beta) ** 2 * change))
         assert algorithm._step(problem, R) == pytest.approx(min(1 / (2 * 0.25), longest))
+        longest, slow = math.sqrt(1e-7 / change), msgspec.structs.replace(algorithm, beta=1e-7)
+        assert longest < 2
+        assert slow._step(problem, R) == pytest.approx(longest, rel=1e-5)
         period = NoisyDiff2(rounds=R, **facts)._period(problem, R)
         assert 1 < period < R
         assert period == round((radius**2 * math.sqrt(d) / (0.25 * gap * of_period * 2.0)) ** (2 / 3) * R)
