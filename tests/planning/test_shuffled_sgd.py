@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
 from tacit.errors import ParameterError
+from tacit.learning.algorithms.shuffled_reports import report_mean
 from tacit.means import multiset_bits
 from tacit.planning import plan_reports, report_risk
 from tacit.privacy import PrivacyBudget
@@ -30,6 +32,13 @@ def test_plans_meet_the_budget_and_come_by_their_bound() -> None:
     # One record of few clients is hidden best, and so may say the most.
     assert by[6, 1].local_epsilon > by[60, 1].local_epsilon
     assert by[60, 1].local_epsilon > by[60, 2].local_epsilon
+
+
+def test_a_report_of_an_l_infinity_ball_has_the_risk_of_long_gradients() -> None:
+    (plan,) = plan_reports(BUDGET, clients=6, dim=9, drawn=[6], rounds=[2], randomizer="bitplane")
+    sizes: dict[str, Any] = {"dim": 9, "messages": 6, "rounds": 2, "lipschitz": 1.0, "diameter": 1.0}
+    mean = report_mean("bitplane", 1 / (2 * math.sinh(plan.local_epsilon / 2)), dim=9)
+    assert plan.risk == pytest.approx(report_risk(mean.error(1).mse, p=math.inf, **sizes))
 
 
 def test_long_gradients_of_other_norms_count() -> None:

@@ -148,13 +148,12 @@ def test_a_silo_pays_for_all_estimates_and_its_own_turns() -> None:
     (first, one), (walk, once), (group, often) = prepared.plan.steps
     assert isinstance(group, Group)
     assert (one, once, often) == (1, 1, 6)
-    server = Gaussian(first.measures[0].estimator.noise_multiplier)  # type: ignore[union-attr]
-    local = Sampled(Gaussian(walk.measures[0].estimator.noise_multiplier), 0.1)  # type: ignore[union-attr]
-    expected = epsilon_of(Compose((Repeat(server, 7), Repeat(local, 3 * 3))), 1e-5)
+    server, local = (Gaussian(one.measures[0].estimator.noise_multiplier) for one in (first, walk))  # type: ignore[union-attr]
+    expected = epsilon_of(Compose((Repeat(server, 7), Repeat(Sampled(local, 0.1), 3 * 3))), 1e-5)
     assert epsilon_of(prepared.plan.event(SIZES, CENTRAL), 1e-5) == pytest.approx(expected, rel=1e-6)
     assert expected == pytest.approx(2.0, rel=1e-3)
     # In squares, and of samples by the squares of their rates, walks have as much as estimates.
-    assert 9 * (0.1 / local.part.noise_multiplier) ** 2 == pytest.approx(7 / server.noise_multiplier**2)
+    assert 9 * (0.1 / local.noise_multiplier) ** 2 == pytest.approx(7 / server.noise_multiplier**2)
 
 
 def test_turns_are_counted_and_kept() -> None:
@@ -247,6 +246,18 @@ def test_steps_are_no_longer_than_silos_noise_and_estimates_allow() -> None:
         change = problem.errors["difference"] * (L / (2 * problem.radius)) ** 2
         server = math.sqrt(1e-4 * (2 - 1e-4) / (2 * (1 - 1e-4) ** 2 * change))
         assert rare._step(problem, 4) == pytest.approx(server / H)
+
+
+def test_local_differences_are_clipped_by_a_smoothness_of_their_own_or_that_of_the_server() -> None:
+    problem = prepare(settings_with(NoisyLocalStorm(rounds=4), None), SIZES).problem
+    cases: tuple[tuple[dict[str, Any], float], ...] = (
+        ({}, OBJECTIVE.smoothness),
+        ({"smoothness": 0.3}, 0.3),
+        ({"smoothness": 0.3, "local_smoothness": 0.5}, 0.5),
+    )
+    for facts, known in cases:
+        for algorithm in (NoisyLocalStorm(**facts), NoisyDiff2(routine="bvr-lsgd", **facts)):
+            assert algorithm._walks.known_smoothness(problem) == known
 
 
 def test_bounds_are_those_of_the_estimates_alone() -> None:

@@ -27,7 +27,7 @@ from tacit.learning.algorithms.shuffled_reports import report_mean
 from tacit.learning.losses import Logistic
 from tacit.learning.preparation import prepare
 from tacit.learning.round_errors import _heard
-from tacit.means import HadamardMean, Round
+from tacit.means import HadamardMean, Round, plane_levels
 from tacit.numerics import Array, Composite, L2Ball
 from tacit.privacy import TrustModel, epsilon_of
 from tests.federation.world import Rows
@@ -157,6 +157,10 @@ def test_levels_are_exact() -> None:
         for kind in ("rotated", "bitplane"):
             mean = report_mean(kind, 1 / v, dim=8)  # type: ignore[arg-type]
             assert mean.local_epsilons == pytest.approx([level], rel=1e-6)
+    for trust, rule in ((SHUFFLE, "rdp"), (TrustModel.LOCAL, "ldp")):
+        mean = report_mean("bitplane", 0.5, dim=8, planes=3, samples=2, trust=trust)
+        shares = plane_levels(2.0, planes=3, samples=2, allocation=rule, rule="v")  # type: ignore[arg-type]
+        assert mean.local_epsilons == pytest.approx(shares)
     # At the printed 200 epochs: .49 with the level that is there, .379 as what it is, one randomised bit.
     protection = Protection(trust=SHUFFLE, multiplier=1 / 1.5, silos=(1,) * 60_000, fewest=60_000)
     problem = Problem(
@@ -229,6 +233,19 @@ def test_rounds_that_nobody_joins_are_no_steps() -> None:
         4 * math.sqrt(1 + facts().variance) * (2 + math.log(steps)) / math.sqrt(steps)
     )
     assert SelfSampledSGD(rate=1.0).error_bound(problem, 1000) < busy
+
+
+def test_a_gradient_is_no_longer_than_its_clip_and_its_loss_allow() -> None:
+    """G^2 = (d C^2 of an l-infinity clip, else C^2, at most L^2) + the variance."""
+    unit = 2 * 2.0 * (2 + math.log(100)) / 10
+    for kind, lipschitz, square in (
+        ("hemisphere", math.inf, 1.0),
+        ("hadamard", 0.5, 0.25),
+        ("bitplane", math.inf, DIM),
+        ("bitplane", 2.0, 4.0),
+    ):
+        bound = CompressedShuffledSGD(randomizer=kind).error_bound(facts(lipschitz=lipschitz), 100)  # type: ignore[arg-type]
+        assert (bound / unit) ** 2 == pytest.approx(square + facts().variance)
 
 
 # --- what a round shows

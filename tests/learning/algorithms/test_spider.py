@@ -300,6 +300,28 @@ def test_gradients_are_as_stationary_as_the_bound_says() -> None:
     assert np.mean(squares) < bound
 
 
+def test_bounds_and_periods_by_hand() -> None:
+    z, n, R = calibrate(Gaussian, BUDGET), 3000, 1000
+    for trust, rows in ((CENTRAL, 3 * n), (LOCAL, n * math.sqrt(3))):
+        problem = prepare(
+            settings_with(NoisySpider(rounds=10, period=5), trust, noise="gaussian"), [n] * 3
+        ).problem
+        period = NoisySpider()._period(problem, R)
+        assert 1 < period < R
+        assert period == math.floor(1 / (8 * D * (z / rows) ** 2 * R))
+        beta, changed, far = problem.smoothness, problem.errors["difference"], problem.diameter
+        bound = stationarity_bound(
+            step_size=1 / (2 * beta), rounds=R, period=7, gap=min(beta * far**2 / 2, far),
+            variance=problem.variance, change_variance=changed * (beta / 2) ** 2,
+        )  # fmt: skip
+        assert NoisySpider(period=7).error_bound(problem, R) == pytest.approx(bound)
+        fed = stationarity_bound(
+            step_size=0.7, rounds=R, period=1, gap=min(far**2 / 2.8, far), change_variance=0.0,
+            variance=problem.variance + changed / 2,
+        )  # fmt: skip
+        assert NoisyFedSpider(step_size=0.7).error_bound(problem, R) == pytest.approx(fed)
+
+
 def test_rounds_and_periods_follow_from_public_facts() -> None:
     found = prepare(settings_with(NoisySpider(), clip=None), [3000, 3000])
     assert found.rounds in (10, 20, 40, 80, 160, 320)

@@ -210,10 +210,15 @@ def test_noise_of_a_frozen_point_settles() -> None:
 
 def test_the_first_round_sends_no_differences() -> None:
     prepared = planned(
-        NoisyStorm(rounds=5, beta=0.2, messages="hemispheres"), PrivacyBudget(1.0, 1e-2), sizes=(9, 9)
+        NoisyStorm(rounds=5, beta=0.2, messages="hemispheres"),
+        PrivacyBudget(1.0, 1e-2),
+        sizes=(9, 9),
     )
     asked = [([m.statistic for m in step.measures], count) for step, count in prepared.plan.kinds]
     assert asked == [(["gradient"], 1), (["difference", "gradient"], 4)]
+    levels = [m.estimator.local_epsilon for step, _ in prepared.plan.kinds for m in step.measures]
+    shares = [hemisphere_level(prepared.noise_multiplier / math.sqrt(part), 18) for part in (1.0, 0.5, 0.5)]
+    assert levels == pytest.approx(shares)
 
 
 @pytest.mark.parametrize(("epsilon", "level"), [(0.4, 0.425174), (0.8, 0.745918), (1.6, 1.253893)])

@@ -11,6 +11,7 @@ from scipy import stats
 from tacit.errors import ParameterError
 from tacit.learning import LinearObjective, Logistic, NetworkObjective, Records, Squared
 from tacit.learning.personal import (
+    Distillation,
     DistillationPrior,
     GaussianPrior,
     LaplacePrior,
@@ -75,6 +76,24 @@ def test_penalties_are_negative_log_densities() -> None:
     assert LaplacePrior(center=center, spread=mean).penalty(models, []) < LaplacePrior(
         center=center, spread=3 * mean
     ).penalty(models, [])
+
+
+def test_laws_are_fitted_to_models() -> None:
+    models = RNG.normal(size=(4, 3))
+    law = LaplacePrior(center=np.zeros(3)).updated(models, [])
+    assert law.center == pytest.approx(np.median(models, axis=0))
+    assert law.spread == pytest.approx(np.abs(models - law.center).mean())
+    parties = [Records.of(RNG.normal(size=(5, 3)), np.ones(5)) for _ in models]
+    goal = LinearObjective(loss=Logistic(), features=3, feature_norm=1.0)
+    common = DistillationPrior(objective=goal, center=np.ones(3), spread=0.2).updated(models, parties)
+    logits = [
+        (goal.predictions(w, p.X), goal.predictions(common.center, p.X))
+        for w, p in zip(models, parties, strict=True)
+    ]
+    far = [Distillation().value(*pair) for pair in logits]
+    psi = float(np.mean(far))
+    assert common.spread == pytest.approx(psi)
+    assert common.penalty(models, parties) == pytest.approx(2 * math.log(2 * psi) + sum(far) / (2 * psi))
 
 
 def test_equal_models_stop_at_the_floor() -> None:

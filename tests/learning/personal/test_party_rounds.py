@@ -31,8 +31,9 @@ from tacit.learning.personal.party_rounds import (
     PersonalRound,
     descend,
 )
+from tacit.learning.preparation import prepare
 from tacit.learning.training import silos_for, train
-from tacit.numerics import Array
+from tacit.numerics import Array, Zero
 from tacit.privacy import Unit
 
 D, K = 4, 3
@@ -173,6 +174,27 @@ def test_one_step_of_all_parties_without_noise_is_centralised_descent() -> None:
         mu, psi = mu - 0.5 * np.mean(pulls, axis=0), psi - 0.05 * float(np.mean(slopes))
     assert found == pytest.approx(mu, abs=1e-6)  # messages are float32
     assert np.array(federation.kept("personal-round"))[:, 0, :-1] == pytest.approx(models, abs=1e-6)
+
+
+def test_the_facts_of_a_round_follow_from_the_problem_and_psi_stays_in_its_range() -> None:
+    method = AdaPeD(rounds=5, psi=2.0, least_psi=0.25, psi_step=1.0, direction="reverse")
+    chosen = Settings(objective=GOAL, algorithm=method, unit=Unit.PARTY, clip=0.5)
+    problem = prepare(chosen, [1, 1]).problem
+    facts = method._facts(problem, 2.0)
+    assert (
+        facts.step_size == facts.model_step == pytest.approx(1 / (problem.smoothness * (1 + 1 / (2 * 0.25))))
+    )
+    assert (facts.reverse, AdaPeD()._facts(problem, 2.0).reverse, facts.psi_clip) == (1.0, 0.0, 0.5)
+    asked: list[float] = []
+
+    def ask(step: int, at: Any, radius: Any) -> tuple[Array, ...]:
+        asked.append(AdaPeDFacts.of(at).psi)
+        slopes = (1e-3, -1e-2, 1e9, -1e9, 0.0)  # of psi, as noise may have them
+        return (np.append(np.zeros(GOAL.size), slopes[step]),)
+
+    method.run(ask, np.zeros(GOAL.size), problem=problem, rounds=5, prox=Zero(), follow=lambda _r, _w: None)
+    per = 10 / math.sqrt(1 / 19)
+    assert asked == pytest.approx([2.0, 2.0 - 1e-3 * per, 2.0 + 9e-3 * per, 0.25, 1e6])
 
 
 def test_federated_averaging_is_the_mean_of_local_descents() -> None:

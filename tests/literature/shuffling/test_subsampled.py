@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from tacit.errors import ParameterError
 from tacit.literature.shuffling.baselines import clones_epsilon, fmt22_epsilon
@@ -16,7 +17,9 @@ from tacit.literature.shuffling.lower import shuffle_renyi_lower
 from tacit.literature.shuffling.rounds import (
     WHOLE_ORDERS,
     cldp_epsilon_composition,
+    cldp_renyi,
     cldp_round,
+    dss_renyi,
     dss_round,
 )
 from tacit.literature.shuffling.subsampled import subsampled_renyi
@@ -40,6 +43,7 @@ class Run(Clients):
     rounds: int
 
 
+ALL: Clients = {"clients": 1000, "sampled_clients": 1000}
 ORDERS = np.array([2.0, 4, 8, 16, 32, 64])
 DIGITS = 6e-8  # eight digits are printed
 
@@ -175,6 +179,17 @@ def test_self_drawn_clients_lemma() -> None:
     assert dss_round(1.0, 1e-6, clients=1000, rate=1.0).epsilon >= clones_epsilon(1.0, 1000, 1e-6)
     with pytest.raises(ParameterError, match="spread"):
         dss_round(1.0, 1e-6, clients=1000, rate=0.1, tails="thesis", spread=0.4)
+
+
+def test_one_of_many_records_of_a_self_drawn_client() -> None:
+    """Of m records each is reported on m times as seldom: in delta, and in every divergence."""
+    found = dss_round(1.0, 1e-6, clients=40, rate=0.3, records=5, spread=0.4)
+    size = np.arange(1, 41)
+    weight = stats.binom.pmf(size, 40, 0.3)
+    outside = weight @ np.where((size < 8) | (size > 16), 1 + size / 200 * math.expm1(1.0), 0)
+    assert found.delta == pytest.approx(1e-6 * 0.3 / 5 + outside)
+    everybody = dss_renyi(1.0, ORDERS, clients=1000, rate=1.0, records=5)
+    assert everybody == pytest.approx(cldp_renyi(1.0, ORDERS, variant="printed", records=5, **ALL))
 
 
 def _uneven(local: float, messages: int, delta: float) -> float:
