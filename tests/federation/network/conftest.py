@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from tacit.federation.network import asking, proposing, rounds, shuffled_rounds, shuffler_client
+from tests.federation.network.deployed_world import IdleTime
 from tests.federation.network.silo_world import Lab, Labs
 
 
@@ -23,6 +25,15 @@ def labs(tmp_path: Path) -> Iterator[Labs]:
     yield make
     for lab in made:
         lab.close()
+
+
+@pytest.fixture
+def idle(monkeypatch: pytest.MonkeyPatch) -> IdleTime:
+    """The clock of the server, which a busy machine does not move."""
+    made = IdleTime()
+    for part in (asking, proposing, rounds, shuffled_rounds, shuffler_client):
+        monkeypatch.setattr(part, "time", made)
+    return made
 
 
 @pytest.fixture

@@ -7,8 +7,10 @@ import base64
 import datetime as dt
 import socket
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Event
 from typing import Any
 
 import httpx
@@ -41,6 +43,13 @@ async def polled(client: httpx.AsyncClient, known: Parties, name: str = "silo-1"
     return await client.post("/v1/poll", content=poll_of(known, name))
 
 
+async def handed(client: httpx.AsyncClient, known: Parties) -> str:
+    """The number of the request that a silo is handed out, as soon as there is one."""
+    while (found := await polled(client, known)).status_code == 204:
+        pass
+    return found.headers["tacit-request"]
+
+
 async def replied(
     client: httpx.AsyncClient, known: Parties, number: str, data: bytes, name: str = "silo-1"
 ) -> int:
@@ -48,10 +57,24 @@ async def replied(
     return (await client.post("/v1/reply", content=data, headers=headers)).status_code
 
 
-def exchanged(
-    hub: Hub, requests: dict[str, bytes], *, deadline: float = 5.0
-) -> Coroutine[Any, Any, dict[str, bytes]]:
-    return asyncio.to_thread(lambda: dict(hub.exchange(requests, deadline=deadline)))
+def exchanged(hub: Hub, requests: dict[str, bytes]) -> Coroutine[Any, Any, dict[str, bytes]]:
+    return asyncio.to_thread(lambda: dict(hub.exchange(requests, deadline=60)))
+
+
+@pytest.fixture
+def deadline(monkeypatch: pytest.MonkeyPatch) -> Event:
+    """Set when the deadline of rounds is to pass."""
+    passed = Event()
+
+    class Queue(SimpleQueue[Any]):
+        def get(self, block: bool = True, timeout: float | None = None) -> Any:
+            while not passed.is_set():
+                with suppress(Empty):
+                    return super().get(timeout=0.001)
+            raise Empty
+
+    monkeypatch.setattr("tacit.federation.network.hub.SimpleQueue", Queue)
+    return passed
 
 
 def visit(hub: Hub, work: Callable[[httpx.AsyncClient], Coroutine[Any, Any, None]]) -> None:
@@ -64,15 +87,17 @@ def visit(hub: Hub, work: Callable[[httpx.AsyncClient], Coroutine[Any, Any, None
 
 def test_a_request_is_handed_out_until_its_reply_is_taken_once() -> None:
     known = parties()
-    hub = hub_of(known)
+    hub = hub_of(known, held=60.0)
 
     async def work(client: httpx.AsyncClient) -> None:
         held = asyncio.ensure_future(polled(client, known))
-        await asyncio.sleep(0.02)
+        while not hub.present():
+            await asyncio.sleep(0)
         assert hub.present() == {"silo-1"}
         round_ = asyncio.ensure_future(exchanged(hub, {"silo-1": b"one", "silo-2": b"two"}))
         first = await held
         assert (first.status_code, first.content) == (200, b"one")
+        hub._held = 0.01
         again = await polled(client, known)  # it had died before it could answer
         assert (again.content, again.headers["tacit-request"]) == (b"one", first.headers["tacit-request"])
         number = first.headers["tacit-request"]
@@ -88,50 +113,53 @@ def test_a_request_is_handed_out_until_its_reply_is_taken_once() -> None:
     visit(hub, work)
 
 
-def test_after_the_deadline_nothing_is_handed_out_and_late_replies_are_dropped() -> None:
+def test_after_the_deadline_nothing_is_handed_out_and_late_replies_are_dropped(deadline: Event) -> None:
     known = parties()
     hub = hub_of(known)
 
     async def work(client: httpx.AsyncClient) -> None:
-        round_ = asyncio.ensure_future(exchanged(hub, {"silo-1": b"one"}, deadline=0.1))
-        await asyncio.sleep(0.02)
-        number = (await polled(client, known)).headers["tacit-request"]
+        round_ = asyncio.ensure_future(exchanged(hub, {"silo-1": b"one"}))
+        number = await handed(client, known)
+        deadline.set()
         assert await round_ == {}
+        deadline.clear()
         assert await replied(client, known, number, b"ONE") == 410
         assert (await polled(client, known)).status_code == 204
         later = asyncio.ensure_future(exchanged(hub, {"silo-1": b"next"}))
-        await asyncio.sleep(0.02)
+        new = await handed(client, known)
         assert await replied(client, known, number, b"ONE") == 410
-        new = await polled(client, known)
-        assert await replied(client, known, new.headers["tacit-request"], b"NEXT") == 204
+        assert await replied(client, known, new, b"NEXT") == 204
         assert await later == {"silo-1": b"NEXT"}
 
     visit(hub, work)
 
 
-def test_a_reply_that_was_on_its_way_as_its_round_ended_is_not_taken_for_the_next() -> None:
+def test_a_reply_that_was_on_its_way_as_its_round_ended_is_not_taken_for_the_next(deadline: Event) -> None:
     known = parties()
     hub = hub_of(known)
 
     async def work(client: httpx.AsyncClient) -> None:
-        rest = asyncio.Event()
+        begun, rest = asyncio.Event(), asyncio.Event()
 
         async def slow() -> AsyncIterator[bytes]:
             yield b"O"
+            begun.set()
             await rest.wait()
             yield b"NE"
 
-        round_ = asyncio.ensure_future(exchanged(hub, {"silo-1": b"one"}, deadline=0.2))
-        await asyncio.sleep(0.02)
-        number = (await polled(client, known)).headers["tacit-request"]
+        round_ = asyncio.ensure_future(exchanged(hub, {"silo-1": b"one"}))
+        number = await handed(client, known)
         headers = {"tacit-request": number, "tacit-poll": base64.b64encode(poll_of(known)).decode()}
         late = asyncio.ensure_future(client.post("/v1/reply", content=slow(), headers=headers))
+        await begun.wait()
+        deadline.set()
         assert await round_ == {}
+        deadline.clear()
         later = asyncio.ensure_future(exchanged(hub, {"silo-1": b"next"}))
-        new = await polled(client, known)
+        new = await handed(client, known)
         rest.set()
         assert (await late).status_code == 410
-        assert await replied(client, known, new.headers["tacit-request"], b"NEXT") == 204
+        assert await replied(client, known, new, b"NEXT") == 204
         assert await later == {"silo-1": b"NEXT"}
 
     visit(hub, work)
@@ -139,11 +167,12 @@ def test_a_reply_that_was_on_its_way_as_its_round_ended_is_not_taken_for_the_nex
 
 def test_a_second_poll_ends_the_first() -> None:
     known = parties()
-    hub = hub_of(known, held=5.0)
+    hub = hub_of(known, held=60.0)
 
     async def work(client: httpx.AsyncClient) -> None:
         first = asyncio.ensure_future(polled(client, known))
-        await asyncio.sleep(0.02)
+        while not hub.present():
+            await asyncio.sleep(0)
         second = asyncio.ensure_future(polled(client, known))
         assert (await first).status_code == 204
         round_ = asyncio.ensure_future(exchanged(hub, {"silo-1": b"one"}))
@@ -200,8 +229,7 @@ def test_a_reply_that_is_too_long_is_not_read_to_its_end() -> None:
 
     async def work(client: httpx.AsyncClient) -> None:
         round_ = asyncio.ensure_future(exchanged(hub, {"silo-1": b"one"}))
-        await asyncio.sleep(0.02)
-        number = (await polled(client, known)).headers["tacit-request"]
+        number = await handed(client, known)
         read = 0
 
         async def endless() -> AsyncIterator[bytes]:

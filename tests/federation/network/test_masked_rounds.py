@@ -33,7 +33,15 @@ from tacit.ledger import Ledger
 from tacit.numerics import Array
 from tacit.randomness import simulated
 from tests.federation.aggregates import SIZES, mean_of, plan_of, step_of
-from tests.federation.network.deployed_world import SteadySilo, World, consent, parties_of, whole_run
+from tests.federation.network.deployed_world import (
+    IdleTime,
+    PatientChannel,
+    SteadySilo,
+    World,
+    consent,
+    parties_of,
+    whole_run,
+)
 from tests.federation.network.parties import NOW, answer_in
 from tests.federation.network.test_soak import DeadError, Grim
 from tests.federation.world import AT, DIM, RADIUS, STATISTICS, Rows, ledger_at, rows
@@ -105,7 +113,7 @@ def make(tmp_path: Path) -> Iterator[Callable[..., MaskedWorld]]:
         one.close()
 
 
-def without(world: MaskedWorld, gone: set[str]) -> LocalChannel:
+def without(world: MaskedWorld, gone: set[str], idle: IdleTime) -> LocalChannel:
     """A channel in which silos of a set, which may grow, are not there."""
 
     def handler(name: str) -> Callable[[bytes], bytes]:
@@ -116,7 +124,7 @@ def without(world: MaskedWorld, gone: set[str]) -> LocalChannel:
 
         return handle
 
-    world.channel = LocalChannel({name: handler(name) for name in world.names})
+    world.channel = PatientChannel({name: handler(name) for name in world.names}, idle)
     world.channel.present = lambda: set(world.names) - gone  # type: ignore[method-assign]
     return world.channel
 
@@ -169,17 +177,17 @@ def test_every_owner_pays_for_as_many_colluders_as_it_expects(
 
 
 def test_without_recovery_a_missing_silo_stops_the_run_and_nobody_computes_again(
-    make: Callable[..., MaskedWorld],
+    make: Callable[..., MaskedWorld], idle: IdleTime
 ) -> None:
     expected = whole_run(make(folder="quiet").begin(), ROUNDS)
     world, gone = make(), set[str]()
-    ask = world.begin(without(world, gone), deadline=0.5)
+    ask = world.begin(without(world, gone, idle), deadline=0.5)
     w = np.zeros(DIM) - 0.1 * ask(0, AT, (RADIUS,))[0]
     gone.add("silo-2")
     with pytest.raises(MissingSilosError, match="no word from: 'silo-2'"):
         ask(1, {"w": w}, (RADIUS,))
     gone.clear()
-    np.testing.assert_array_equal(whole_run(world.begin(without(world, gone)), ROUNDS), expected)
+    np.testing.assert_array_equal(whole_run(world.begin(without(world, gone, idle)), ROUNDS), expected)
     for name in world.names:
         lines = [line for line in read_log(world.folder / name / LOG_FILE) if line.kind == "answered"]
         shown = {(line.facts["step"], line.facts["answer"]) for line in lines}
@@ -187,10 +195,10 @@ def test_without_recovery_a_missing_silo_stops_the_run_and_nobody_computes_again
 
 
 def test_with_recovery_a_run_ends_without_a_silo_that_is_gone_for_good(
-    make: Callable[..., MaskedWorld],
+    make: Callable[..., MaskedWorld], idle: IdleTime
 ) -> None:
     world, gone, facts = make(RECOVERS), set[str](), list[Any]()
-    ask = world.begin(without(world, gone), deadline=1.0, follow=facts.append)
+    ask = world.begin(without(world, gone, idle), deadline=1.0, follow=facts.append)
     assert ask(0, AT, (RADIUS,))[0].any()
     gone.add("silo-4")
     for step in (1, 2):
@@ -201,17 +209,17 @@ def test_with_recovery_a_run_ends_without_a_silo_that_is_gone_for_good(
     assert [one.asked for one in facts] == [(0, 1, 2, 3)] * 4
     assert [one.skipped for one in facts] == [False, False, False, True]
     gone.clear()
-    again = world.begin(without(world, gone))
+    again = world.begin(without(world, gone, idle))
     assert not again(3, AT, (RADIUS,))[0].any()  # and never will
 
 
-def test_the_sum_is_that_of_the_silos_in_it(make: Callable[..., MaskedWorld]) -> None:
+def test_the_sum_is_that_of_the_silos_in_it(make: Callable[..., MaskedWorld], idle: IdleTime) -> None:
     loud = plan_of(step_of(mean_of(3, z=3.0)), rounds=2, n_min=3, recover=True, roster=ROSTER.digest)
     world, gone = make(loud), {"silo-4"}
     with pytest.raises(MissingSilosError):  # to begin, all must agree to the price
-        world.begin(without(world, gone), deadline=0.3)
+        world.begin(without(world, gone, idle), deadline=0.3)
     gone.clear()
-    ask = world.begin(without(world, gone), deadline=1.0)
+    ask = world.begin(without(world, gone, idle), deadline=1.0)
     gone.add("silo-4")
     found = ask(0, AT, (RADIUS,))[0]
     values = np.concatenate([rows(k, n) for k, n in enumerate(SIZES[:3])])
