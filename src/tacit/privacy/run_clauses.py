@@ -32,6 +32,7 @@ __all__ = [
     "clauses_of_sums",
     "compared_note",
     "is_about_public",
+    "is_about_reading",
     "is_about_start",
     "observer_of_one",
     "observer_of_sums",
@@ -47,6 +48,7 @@ _TRAINED_WITH: Final = (
     " that the model was trained with are not protected, hold no record of the data and were not chosen by "
     "looking at them"
 )
+_READ_OFF: Final = "bounds read off the data without privacy do not matter"
 _RANDOM: Final = "the weights that training starts from are public random numbers"
 _OWN: Final = "the weights that the module starts from hold nothing of the data"
 _FIRST: Final = re.compile(r"(linear|scattering|mlp|cnn)(?![\w.])")
@@ -141,6 +143,11 @@ def is_about_start(clause: str) -> bool:
     return clause in (_RANDOM, _OWN)
 
 
+def is_about_reading(clause: str) -> bool:
+    """Return whether a clause is about columns whose bounds were read off the data."""
+    return clause.startswith(_READ_OFF)
+
+
 def is_about_public(clause: str) -> bool:
     """Return whether a clause is about public records that a model was trained with."""
     return clause.endswith(_TRAINED_WITH)
@@ -210,5 +217,5 @@ def clauses_of_run(
     found.extend(clauses_of_public(sample=sample, trained_with=trained_with))
     if read_off:
         names = ", ".join(map(printable, read_off))
-        found.append(f"bounds read off the data without privacy do not matter ({names})")
+        found.append(f"{_READ_OFF} ({names})")
     return (*found, HELD_OUT)

@@ -23,6 +23,7 @@ from tacit.privacy.run_clauses import (
     clauses_of_start,
     compared_note,
     is_about_public,
+    is_about_reading,
     is_about_start,
 )
 from tacit.privacy.statement_sums import check_sums, leaves_of
@@ -194,7 +195,8 @@ def _check_words(run: Statement, data: DataFacts) -> None:
             if clause not in claim.assumptions:
                 raise VerificationError(f"{where}the statement leaves out what its facts say: {clause}.")
         for clause in claim.assumptions:
-            if (is_about_public(clause) or is_about_start(clause)) and clause not in said:
+            about_facts = is_about_public(clause) or is_about_reading(clause) or is_about_start(clause)
+            if about_facts and clause not in said:
                 raise VerificationError(f"{where}the statement says what its facts do not: {clause}.")
     if any(one.sentence != OPEN for one in run.not_private):
         raise VerificationError(f"of what was computed without privacy it must say: {OPEN}")
@@ -204,6 +206,10 @@ def _check_words(run: Statement, data: DataFacts) -> None:
     for note in needed:
         if note not in run.notes:
             raise VerificationError(f"the statement leaves out a note that its facts ask for: {note}")
+    if SIMULATED in run.notes and SIMULATED not in needed:
+        raise VerificationError(
+            f"no guarantee says that it is simulated, and a note of the statement does: {SIMULATED}"
+        )
 
 
 def _check_silos(trust: str, about: list[About], sizes: Mapping[str, int | None]) -> None:
