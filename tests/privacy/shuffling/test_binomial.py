@@ -9,7 +9,12 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from tacit.privacy.shuffling.binomial import binomial_log_pmf, counts_in_groups, half_binomial
+from tacit.privacy.shuffling.binomial import (
+    binomial_log_pmf,
+    counts_in_groups,
+    half_binomial,
+    half_binomial_bounds,
+)
 
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494")
 
@@ -38,7 +43,7 @@ def exact_half(n: int, k: int) -> tuple[Decimal, Decimal]:
         return here, here * total / scale
 
 
-@pytest.mark.parametrize("n", [10, 900, 4095, 4096, 5000, 30_000, 10**6, 10**8])
+@pytest.mark.parametrize("n", [10, 900, 1023, 1024, 3000, 4096, 30_000, 10**6, 10**8])
 def test_half_binomials_are_within_a_quarter_of_their_allowance(n: int) -> None:
     # Up to where the series ends, at x^4 = 16 n, and beyond; from x = 36 on digits underflow.
     ends = 2 * n**0.25 * np.array([0.3, 0.5, 0.8, 0.99, 1.01])
@@ -46,18 +51,26 @@ def test_half_binomials_are_within_a_quarter_of_their_allowance(n: int) -> None:
     counts = np.unique(np.round((n + 1 - scaled[scaled <= 36] * math.sqrt(n + 1)) / 2))
     counts = counts[(counts > 0) & (counts < n)]
     here, below, off = half_binomial(np.full(counts.shape, float(n)), counts)
+    most, least = half_binomial_bounds(np.full(counts.shape, float(n)), counts[None])
     assert off.max() <= 6e-12 + 4e-15 * math.sqrt(n)
     for i, k in enumerate(counts.tolist()):
         exact_here, exact_below = exact_half(n, int(k))
         allowed = Decimal(off[i]) / 4
         assert abs(Decimal(here[i]) - exact_here) <= allowed * exact_here
         assert abs(Decimal(below[i]) - exact_below) <= allowed * exact_below
+        assert exact_here <= Decimal(most[0, i]) <= exact_here * (1 + 2 * Decimal(off[i]))
+        assert exact_below >= Decimal(least[0, i]) >= exact_below * (1 - 2 * Decimal(off[i]))
 
 
 def test_below_the_least_count_is_nothing() -> None:
     here, below, _ = half_binomial(np.array([10.0, 1e6, 0.0]), np.array([-1.0, -1.0, 0.0]))
     assert np.all(below == 0)
     assert here[2] == 1
+    most, least = half_binomial_bounds(np.array([0.0, 10.0, 1e6]), np.array([[-1.0] * 3, [0.0] * 3]))
+    assert np.all(most[0] == 0)
+    assert np.all(least == 0)
+    assert 1 <= most[1, 0] < 1 + 1e-12
+    assert 2.0**-10 <= most[1, 1] < 2.0**-10 * (1 + 1e-12)
 
 
 def test_binomial_laws_are_precise_and_groups_cover_all() -> None:

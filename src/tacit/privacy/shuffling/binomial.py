@@ -7,17 +7,19 @@ form (C. Loader 2000, "Fast and accurate computation of binomial probabilities")
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 from scipy import special
 
 from tacit.privacy.curves import Array
 
-__all__ = ["binomial_log_pmf", "counts_in_groups", "half_binomial"]
+__all__ = ["binomial_log_pmf", "counts_in_groups", "half_binomial", "half_binomial_bounds"]
 
 _TAIL = 52.0  # -log of the mass on either side of the window
 _FEWEST, _TAIL_GROUPS = 200, 60
-_LEAST_SERIES = 4096.0  # trials from which on three terms of a series are as exact as the rest
+_LEAST_SERIES = 1024.0  # trials from which on three terms of a series are as exact as the rest
+_TABLED = 1024  # trials below which laws are tabulated: 8 MB
 _UP_TO_16: Array = np.append(1.0, np.arange(1.0, 17.0))
 _DIRECT: Array = (
     special.gammaln(_UP_TO_16 + 1)
@@ -75,6 +77,44 @@ def half_binomial(n: Array, k: Array) -> tuple[Array, Array, Array]:
     rest &= at > 0
     below[rest] = special.betainc(n[rest] - at[rest] + 1, at[rest], 0.5)
     return here, below, 4e-14 + 4e-15 * np.sqrt(n) + 4e-15 * slope * (slope / (n + 1))
+
+
+def half_binomial_bounds(n: Array, k: Array) -> tuple[Array, Array]:
+    """Return Pr[Bin(n, 1/2) = k] rounded up, and Pr[Bin(n, 1/2) < k] rounded down; both 0 at k = -1.
+
+    Args:
+        n: Trials, not falling, shape (c,).
+        k: Counts, each -1 <= k <= (n + 1) / 2, shape (r, c).
+    """
+    few = int(np.searchsorted(n, _TABLED))
+    most, least = np.empty(k.shape), np.empty(k.shape)
+    if few:
+        tables = _half_tables()
+        at = (n[:few] * tables[0].shape[1] + 1 + k[:, :few]).astype(np.intp)
+        most[:, :few], least[:, :few] = (table.ravel().take(at) for table in tables)
+    if few < n.size:
+        here, below, off = half_binomial(n[few:], k[:, few:])
+        most[:, few:] = np.where(k[:, few:] >= 0, here * (1 + off), 0.0)
+        least[:, few:] = below * (1 - off)
+    return most, least
+
+
+@cache
+def _half_tables() -> tuple[Array, Array]:
+    """Return what `half_binomial_bounds` does, at [n, k + 1], by Pascal's rule.
+
+    A step adds two positive numbers and halves the sum, which rounds once, by 2^-53; half as much again is
+    for the steps that take the allowance itself.
+    """
+    width = _TABLED // 2 + 1
+    most, least = np.zeros((2, _TABLED, width + 1))
+    here, below = np.zeros(width + 1), np.ones(width + 1)
+    here[1], below[:2] = 1.0, 0.0
+    for n in range(_TABLED):
+        off = 1.5 * 2.0**-53 * (n + 1)
+        most[n], least[n] = here * (1 + off), below * (1 - off)
+        here[1:], below[1:] = (here[1:] + here[:-1]) / 2, (below[1:] + below[:-1]) / 2
+    return most, least
 
 
 def _half_pmf(k: Array, n: Array) -> Array:

@@ -30,7 +30,7 @@ from scipy import special
 
 from tacit.errors import ParameterError, check_count, check_positive, check_probability
 from tacit.privacy.curves import Array, Curve, symmetric
-from tacit.privacy.shuffling.binomial import binomial_log_pmf, counts_in_groups, half_binomial
+from tacit.privacy.shuffling.binomial import binomial_log_pmf, counts_in_groups, half_binomial_bounds
 from tacit.privacy.shuffling.loss_table import LossTable, renyi_of_law
 from tacit.privacy.shuffling.renyi import clones_renyi
 
@@ -151,9 +151,8 @@ class ShuffledPair:
         # Losses above epsilon are those of j = m - k < m * share messages on the other's outcome.
         share = edge / ((self.high - self.low) * (2 + a_minus_1))
         j = np.clip(np.ceil(m * share) - 1, -1, m - 1)
-        here, below, off = half_binomial(m - 1, j)
-        gain, loss = edge * here, a_minus_1 * below
-        value = np.where(j >= 0, np.maximum(gain - loss, 0.0) + off * (gain + loss), 0.0)
+        most, least = half_binomial_bounds(m - 1, j)
+        value = np.maximum(edge * most - a_minus_1 * least, 0.0)
         alone = edge[:, 0]  # the target's message without any other: shuffling only takes away
         summed: Array = np.minimum(np.einsum("ij,j->i", value, weight) * (1 + 1e-13), alone)
         return summed
