@@ -20,7 +20,6 @@ import math
 from typing import Literal, get_args
 
 import numpy as np
-from scipy import stats
 
 from tacit.compression.maps import MapKind, padded_dim
 from tacit.compression.moments import SpectralMoments
@@ -197,6 +196,8 @@ def _closed(n: int, k: int, d: int, T: Transform, kind: MapKind) -> tuple[float,
         return _weighted(np.array([weight]), np.array([count]), T)
     if kind == "srht" and n == 2 and k == 1:
         # Two rows of length 1 with inner product c = (2 j - d) / d, j ~ Bin(d, 1/2): lambda = 1 +- c.
+        from scipy import stats  # half a second that most commands can do without
+
         j = np.arange(d + 1)
         c = (2 * j - d) / d
         prob = np.exp(stats.binom.logpmf(j, d, 0.5)) / d
@@ -218,6 +219,8 @@ def _binomial(n: int, p: float, T: Transform) -> tuple[float, float, float, floa
     m = n p E[1 / T(1 + B)], a1 = n p E[1 / T(1 + B)^2], a2 - a1 = n (n - 1) p^2 E[1 / T(2 + B')^2] with
     B ~ Bin(n - 1, p), B' ~ Bin(n - 2, p).
     """
+    from scipy import stats  # half a second that most commands can do without
+
     inverse = 1 / transform_values(T, np.arange(1.0, n + 1))
     one = stats.binom.pmf(np.arange(n), n - 1, p)
     m, a1 = n * p * float(one @ inverse), n * p * float(one @ inverse**2)

@@ -8,7 +8,6 @@ from typing import Literal
 import msgspec
 import numpy as np
 from scipy import special
-from sklearn import metrics
 
 from tacit.jobs.held_out import HeldOut, Known, SiloScore, by_silo, standard_error_of
 from tacit.learning.loss_choice import LossChoice
@@ -166,6 +165,8 @@ def score_numbers(raw: Array, held_out: HeldOut, model: FittedModel) -> NumberSc
     def constant(index: Array) -> float:
         own = y[index]
         return metric.score(own, np.full(own.shape, metric.constant(own)))
+
+    from sklearn import metrics  # half a second that a role which scores nothing can do without
 
     everything = np.arange(y.size)
     score, error = known(everything)

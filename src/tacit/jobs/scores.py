@@ -20,8 +20,6 @@ from typing import Final
 
 import msgspec
 import numpy as np
-from scipy.stats import rankdata
-from sklearn import metrics
 
 from tacit.jobs.held_out import HeldOut, Known, SiloScore, by_silo, standard_error_of
 from tacit.jobs.number_scores import NumberMetric, NumberScores, score_numbers, true_targets
@@ -209,6 +207,8 @@ def _score_classes(raw: Array, held_out: HeldOut, probabilities: Array | None) -
 
 def _of_probabilities(p: Array, truth: IntArray, guessed: IntArray) -> tuple[float, float, tuple[Bin, ...]]:
     """Return log loss, Brier score and the calibration curve of the probabilities of labelled records."""
+    from sklearn import metrics  # half a second that a role which scores nothing can do without
+
     k = p.shape[1]
     squares = ((p - np.eye(k)[truth]) ** 2).sum(axis=1) / (2 if k == 2 else 1)
     bins = _calibration(p[:, 1], truth == 1) if k == 2 else _calibration(p.max(axis=1), truth == guessed)
@@ -224,6 +224,9 @@ def _area(scores: Array, truth: IntArray, classes: int, units: Array) -> tuple[f
         classes: How many there are.
         units: The protected unit of each record.
     """
+    from scipy.stats import rankdata
+    from sklearn import metrics
+
     counts = np.bincount(truth, minlength=classes)
     if not counts.all():
         return None, None
@@ -245,6 +248,8 @@ def _area(scores: Array, truth: IntArray, classes: int, units: Array) -> tuple[f
 
 def _balanced(truth: IntArray, guessed: IntArray) -> float:
     """Return the mean share of right guesses over the classes that occur."""
+    from sklearn import metrics
+
     shares = metrics.recall_score(truth, guessed, labels=np.unique(truth), average="macro")
     return float(shares)
 
@@ -274,6 +279,8 @@ def _confusion(truth: IntArray, guessed: IntArray, classes: int) -> IntArray:
     """Return how many records of each class, by row, are guessed to be of each, by column."""
     if not truth.size:
         return np.zeros((classes, classes), dtype=np.int64)
+    from sklearn import metrics
+
     return np.asarray(metrics.confusion_matrix(truth, guessed, labels=range(classes)))
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import msgspec
-from sklearn.utils import check_random_state
 
 from tacit.errors import ParameterError, check_choice, check_count
 from tacit.federation import Participation, Weights
@@ -336,6 +335,8 @@ class Request:
     def randomness(self) -> tuple[int | None, str, list[str]]:
         """Return the seed, the kind of noise, and what the statement must say about it."""
         if self.random_state is not None:
+            from sklearn.utils import check_random_state
+
             seed = int(check_random_state(self.random_state).randint(2**31))
             return seed, "gaussian" if self.noise == "auto" else self.noise, []
         if self.noise == "gaussian" and self.private:

@@ -11,7 +11,6 @@ from typing import Literal
 
 import numpy as np
 from scipy import optimize
-from sklearn.exceptions import ConvergenceWarning
 
 from tacit.errors import ParameterError, check_choice, check_count
 from tacit.learning.linear import LinearObjective
@@ -294,6 +293,8 @@ def _ridge(regularizer: Regularizer) -> float | None:
 
 def _warn() -> None:
     """Warn that a minimum was not reached."""
+    from sklearn.exceptions import ConvergenceWarning
+
     warnings.warn(
         "the minimum on public records was not reached: bounds on it gain what is left.",
         ConvergenceWarning,

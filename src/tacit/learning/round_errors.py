@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import stats
 
 from tacit.errors import ParameterError
 from tacit.federation import (
@@ -110,6 +109,8 @@ def _heard(step: AnyStep, asked: int) -> float:
         return asked
     if step.drawn is not None:
         return min(step.drawn, asked)
+    from scipy import stats  # half a second that most commands can do without
+
     joined = np.arange(1, asked + 1)
     law = stats.binom.pmf(joined, asked, step.rate)
     return float(law.sum() / (law @ (1 / joined)))
