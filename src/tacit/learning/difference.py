@@ -10,7 +10,7 @@ import numpy as np
 
 from tacit.errors import ParameterError, check_positive
 from tacit.federation import Units
-from tacit.learning.objective import Objective, Records, SlopedObjective, clip_slopes, point_of
+from tacit.learning.objective import Objective, Records, SlopedObjective, clip_factors, point_of
 from tacit.means import SMALLEST_RADIUS
 from tacit.numerics import Array, clip_rows, row_norms, weighted_sum
 
@@ -90,7 +90,7 @@ class RecordDifference:
             for start in range(0, len(units), most):
                 rows = self(units.take(np.arange(start, min(start + most, len(units)))), at)
                 rows = rows if rows.dtype == np.float32 else rows.astype(np.float64, copy=False)
-                factors = clip_slopes(np.ones(len(rows), dtype=rows.dtype), row_norms(rows), radius)
+                factors = clip_factors(row_norms(rows), radius, rows.dtype.type)
                 total += weighted_sum(rows, factors, dtype=dtype)
         return total
 

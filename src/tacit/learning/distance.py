@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tacit.errors import ParameterError, check_count, check_positive
-from tacit.learning.objective import Records, clip_slopes
+from tacit.learning.objective import Records, clip_factors
 from tacit.numerics import Array, row_norms
 
 __all__ = ["DistanceObjective"]
@@ -79,5 +79,5 @@ class DistanceObjective:
     def clipped_sum(self, w: Array, records: Records, radius: float, dtype: type[np.floating[Any]]) -> Array:
         """Return the sum of the gradients, each clipped to an L2 ball first."""
         rows = self.gradients(w, records)
-        factors = clip_slopes(np.ones(len(rows)), row_norms(rows), radius)
+        factors = clip_factors(row_norms(rows), radius)
         return np.asarray((rows * factors[:, None]).astype(dtype).sum(axis=0, dtype=np.float64))

@@ -17,7 +17,7 @@ import numpy as np
 from tacit.errors import check_choice, check_count, check_positive
 from tacit.learning.joined import packs
 from tacit.learning.losses import Loss, check_outputs
-from tacit.learning.objective import Records, clip_slopes
+from tacit.learning.objective import Records, clip_factors
 from tacit.numerics import Array, row_norms, row_products, settle, weighted_sum
 from tacit.randomness import PublicStream
 
@@ -206,7 +206,7 @@ class NetworkObjective:
                 hidden = first.hidden - second.hidden
                 rows = _outer(first.inputs, first.slopes) - _outer(second.inputs, second.slopes)
                 sizes = np.hypot(some.norms * row_norms(hidden), row_norms(rows))
-                factors = clip_slopes(np.ones(len(some), dtype=rows.dtype), sizes, radius)
+                factors = clip_factors(sizes, radius, rows.dtype.type)
                 rows[factors == 0] = 0
                 total += weighted_sum(some.X, _scaled(hidden, factors), dtype=dtype).T
                 rest += weighted_sum(rows, factors, dtype=dtype)
@@ -322,8 +322,7 @@ class _Back(NamedTuple):
             radius: Finite, >= 0.
         """
         first, second = norms * row_norms(self.hidden), row_norms(self.inputs) * row_norms(self.slopes)
-        ones = np.ones(len(norms), dtype=self.slopes.dtype)
-        factors = clip_slopes(ones, np.hypot(first, second), radius)
+        factors = clip_factors(np.hypot(first, second), radius, self.slopes.dtype.type)
         inputs = self.inputs
         inputs[factors == 0] = 0  # or an infinity times zero would spoil the sum of all
         return _Back(

@@ -25,6 +25,7 @@ __all__ = [
     "RecordGradient",
     "Records",
     "SlopedObjective",
+    "clip_factors",
     "clip_slopes",
     "point_of",
 ]
@@ -344,7 +345,7 @@ class PerPerson:
         with np.errstate(over="ignore", invalid="ignore"):
             for part in units.parts(max(1, _AT_ONCE // max(total.size, 1))):
                 rows = self(part, at)
-                factors = clip_slopes(np.ones(len(rows)), row_norms(rows), radius)
+                factors = clip_factors(row_norms(rows), radius)
                 total += weighted_sum(rows, factors, dtype=dtype)
         return total
 
@@ -381,6 +382,25 @@ def clip_slopes(slopes: Array, norms: Array, radius: float) -> Array:
     scaled = (wide * (factors if slopes.ndim == 1 else factors[:, None])).astype(kind, copy=False)
     scaled[np.abs(scaled) < _TINY[kind]] = 0  # subnormal numbers are rounded coarsely, and x may be long
     return np.asarray(scaled)
+
+
+def clip_factors(norms: Array, radius: float, dtype: type[np.floating[Any]] = np.float64) -> Array:
+    """Return what rows are to be multiplied with so that none is longer than the radius: `clip_slopes` of 1.
+
+    Args:
+        norms: Of rows, shape (n,), float64 within `NORM_SLACK`.
+        radius: Finite, >= 0.
+        dtype: Of the factors.
+
+    Returns:
+        At most 1, shape (n,); 0 for a row that is not finite, or longer than 1e270.
+    """
+    limit = radius * (1 - _INSET[dtype])
+    if limit <= 0:
+        return np.zeros(len(norms), dtype=dtype)
+    factors = np.divide(limit, np.maximum(norms, limit)).astype(dtype, copy=False)
+    good = (norms <= _LARGEST) & (factors >= _TINY[dtype])
+    return factors if good.all() else np.where(good, factors, dtype(0))
 
 
 def point_of(at: Mapping[str, Array], size: int, *, name: str = "w") -> Array:

@@ -49,13 +49,6 @@ class Totals:
             for name, part in parts.items():
                 part.add(self._chunk[:, self._network.place(name, part)], factors, segments)
             return
-        if self._silos == 1 and segments and self._network.written(parts):
-            # One product writes each parameter, and need not read what is there.
-            (total,), factors = self._chunk, factors.to(self._chunk.dtype)
-            for name, part in parts.items():
-                part.write(total[self._network.place(name, part)], factors, segments[0][1])
-            self._keep(0, total[None])
-            return
         # Few silos have records in a chunk: what is there of the others is left alone.
         first = segments[0][0] if segments else 0
         here = [(silo - first, where) for silo, where in segments]
@@ -66,16 +59,12 @@ class Totals:
         chunk.zero_()
         for name, part in parts.items():
             part.add(chunk[:, self._network.place(name, part)], factors, here)
-        self._keep(first, chunk)
-
-    def _keep(self, first: int, chunk: Any) -> None:
-        """Add what a chunk says of the silos from the first one on."""
         found = chunk.cpu().numpy()
         if self._sums is None and self._silos == 1:
             self._sums = found.astype(np.float64)
         else:
             self._sums = np.zeros((self._silos, found.shape[1])) if self._sums is None else self._sums
-            self._sums[first : first + len(found)] += found
+            self._sums[first : first + wide] += found
 
     @property
     def sums(self) -> Array:

@@ -214,9 +214,15 @@ class HookedModule:
             self._sums = torch.zeros(silos, self.size, dtype=self.dtype, device=self.device)
         return self._sums
 
-    def written(self, parts: Mapping[str, ParameterRows]) -> bool:
-        """Whether one matrix product writes each parameter, and none is left out."""
-        return self.sequence is not None and all(isinstance(part, Product) for part in parts.values())
+    def written(
+        self, records: Any, slopes_of: Callable[[Any], Any], norms: Array, radius: float, n: int
+    ) -> Array | None:
+        """Return what `PlainSequence.write` writes, shape (size,), until it does again; None where not."""
+        (held,) = self.room(1, exact=False)
+        wrote = self._sequence is not None and self._sequence.write(
+            held, records.flatten(1), slopes_of, norms, radius, n
+        )
+        return np.asarray(held.numpy()) if wrote else None
 
     def place(self, name: str, part: ParameterRows) -> slice:
         """Return where the rows of a parameter are, and those of its bias, if they are with them."""

@@ -16,7 +16,7 @@ from tacit.errors import ParameterError, TacitError, check_count, install_extra
 from tacit.learning.joined import packs
 from tacit.learning.losses import Loss
 from tacit.learning.modules.chunks import NUMBERS, Sizes, Totals, filled, isolated, taken
-from tacit.learning.objective import Records, clip_slopes
+from tacit.learning.objective import Records, clip_factors
 from tacit.numerics import Array
 
 __all__ = ["ModuleObjective", "torch_objective"]
@@ -197,12 +197,38 @@ class ModuleObjective:
             Shape (silos, size): as silo by silo, to the last bit.
         """
         found, exact = list[Array](), dtype is np.float64
+        if len(silos) == 1 and not exact and self._network.sequence is not None and self._slopes.plain:
+            total = self._written(w, silos[0], radius)
+            if total is not None:
+                return total[None]
         for pack in packs(silos, self.chunk, label=self._slopes.label):
             totals = Totals(self._network, len(pack.places), exact=exact)
             for part, (parts,) in self._passes(pack.records, [w]):
                 totals.add(parts, self._factors(parts, radius, exact=exact), pack.within(part))
             found.append(totals.sums)
         return found[0] if len(found) == 1 else np.concatenate(found)
+
+    def _written(self, w: Array, records: Records, radius: float) -> Array | None:
+        """Return what `clipped_sums` does of one silo, for layers and a loss that raise for no record.
+
+        The same numbers in few steps. None where there are no records, some have another dtype than the
+        module, or one of them counts as zero.
+        """
+        network, total = self._network, None
+        if records.X.dtype != self._floats or network.device.type != "cpu":
+            return None
+        with _ONE_AT_A_TIME, network.alike():
+            cuts = [*self._sizes.cut(len(records))]  # which may be tried out at another point
+            network.load(self._point(w))
+            for part, chunk in cuts:
+                X, norms = filled(records.X[part], chunk), filled(records.norms[part], chunk)
+                slopes = partial(self._slopes, y=filled(records.y[part], chunk, self._slopes.label))
+                n, inside = part.stop - part.start, radius * (1 - self._slack)
+                held = network.written(network.records(X), slopes, norms, inside, n)
+                if held is None:
+                    return None
+                total = held.astype(np.float64) if total is None else total + held
+        return total
 
     def clipped_difference(
         self,
@@ -255,6 +281,11 @@ class ModuleObjective:
             ones = self._torch.ones(size, dtype=self._torch.float64, device=self._network.device)
             return ones, ones
         return self._factors(first, clip, exact=exact), self._factors(second, clip, exact=exact)
+
+    @property
+    def _slack(self) -> float:
+        """Relative error of the norm of a row, in whatever order its squares were added up."""
+        return float((self.size + 256) * 2.0**-53 + self._network.slack)
 
     @property
     def _floats(self) -> Any:
@@ -353,12 +384,10 @@ class ModuleObjective:
     def _factors(self, parts: Mapping[str, Any], radius: float, *, exact: bool) -> Any:
         """Return what rows are to be multiplied with, shape (chunk,); 0 for what is not finite."""
         squares = reduce(add, (part.squared(exact=exact) for part in parts.values()))
-        # In whatever order squares were added up.
-        inside = radius * (1 - (self.size + 256) * 2.0**-53 - self._network.slack)
+        inside = radius * (1 - self._slack)
         with np.errstate(over="ignore", invalid="ignore"):
             sizes = np.sqrt(squares.cpu().numpy())
-            ones = np.ones(len(sizes), dtype=np.float64 if exact else self._floats)
-            factors = clip_slopes(ones, sizes, inside)
+            factors = clip_factors(sizes, inside, np.float64 if exact else self._floats)
         return self._torch.from_numpy(factors).to(self._network.device)
 
     def _alike(self, *chunks: int) -> bool:

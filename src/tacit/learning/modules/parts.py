@@ -19,12 +19,14 @@ from torch.nn import functional
 
 __all__ = [
     "SINGLE_SLACK",
+    "UNSEEN",
     "Dense",
     "Outer",
     "ParameterRows",
     "Product",
     "Scattered",
     "Segment",
+    "exact_squares",
     "rounds_to_single",
     "squares",
     "times",
@@ -35,7 +37,7 @@ __all__ = [
 _BLOCK = 16
 _FEWEST = 512
 
-_UNSEEN = 2.0**-1022
+UNSEEN = 2.0**-1022
 """What a square in float64 may miss: another factor of a row may be as large as this one is small."""
 
 SINGLE_SLACK = 5e-7
@@ -76,7 +78,8 @@ def times(values: Any, factors: Any) -> Any:
 
     What is below the normal numbers is 0, too: it is rounded coarsely.
     """
-    scaled = without_bad(values, factors) * factors.to(values.dtype).reshape(-1, *[1] * (values.ndim - 1))
+    factors = factors.to(values.dtype)
+    scaled = without_bad(values, factors) * factors.reshape(-1, *[1] * (values.ndim - 1))
     return functional.hardshrink(scaled, torch.finfo(scaled.dtype).tiny)
 
 
@@ -89,9 +92,9 @@ def squares(values: Any) -> Any:
     flat = values.flatten(1)
     n, size = flat.shape
     if size < _FEWEST:  # a copy of so few takes less than what goes from one dtype to the other
-        return _exact_squares(flat)
+        return exact_squares(flat)
     if flat.dtype != torch.float32 or size % _BLOCK:
-        return torch.linalg.vector_norm(flat, dim=1, dtype=torch.float64) ** 2 + size * _UNSEEN
+        return torch.linalg.vector_norm(flat, dim=1, dtype=torch.float64) ** 2 + size * UNSEEN
     found = (flat * flat).view(n, _BLOCK, -1).sum(1).sum(1, dtype=torch.float64)
     found += size * 2.0**-126
     odd = ~(found < torch.inf)
@@ -100,10 +103,10 @@ def squares(values: Any) -> Any:
     return found
 
 
-def _exact_squares(values: Any) -> Any:
+def exact_squares(values: Any) -> Any:
     """Return the squared norms of vectors, which are the last dimension, in float64."""
     values = values.double()
-    return torch.linalg.vecdot(values, values) + values.shape[-1] * _UNSEEN
+    return torch.linalg.vecdot(values, values) + values.shape[-1] * UNSEEN
 
 
 def rounds_to_single() -> bool:
@@ -159,12 +162,12 @@ class Product:
 
     def squared(self, *, exact: bool) -> Any:  # noqa: ARG002
         """Return the squared norm of each row."""
-        left = _exact_squares(self.left)
+        left = exact_squares(self.left)
         if self.groups > 1:
-            right = _exact_squares(self.right)
+            right = exact_squares(self.right)
             return (torch.addcmul(left, left, right) if self.biased else left * right).sum(1)
         # Only one of both is measured in single precision.
-        right = squares(self.right) if self.lengths is None else self.lengths.square() + _UNSEEN
+        right = squares(self.right) if self.lengths is None else self.lengths.square() + UNSEEN
         left = left[:, 0]
         return torch.addcmul(left, left, right) if self.biased else left * right
 
@@ -182,15 +185,6 @@ class Product:
                 own += torch.einsum("ngp,ngd->gpd", left[part], right[part])
             if self.biased:
                 totals[silo, size:] += left[part].flatten(1).sum(0)
-
-    def write(self, total: Any, factors: Any, part: slice) -> None:
-        """Write the sum of rows of one group times factors, of some records, over what is there."""
-        factors = factors[part]
-        left, right = times(self.left[part, 0], factors), without_bad(self.right[part, 0], factors)
-        size = left.shape[1] * right.shape[1]
-        torch.mm(left.T, right, out=total[:size].view(left.shape[1], -1))
-        if self.biased:
-            torch.sum(left, 0, out=total[size:])
 
     def rows(self, part: slice) -> Any:
         """Return the rows."""

@@ -6,12 +6,18 @@ What PyTorch notes down to go back through any code takes as long as the product
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from operator import add
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
+from torch.nn import functional
 
-from tacit.learning.modules.parts import Dense, ParameterRows, Product
+from tacit.learning.modules.parts import UNSEEN, Dense, ParameterRows, Product, exact_squares, squares
+from tacit.learning.objective import clip_factors
+from tacit.numerics import Array
 
 __all__ = ["PlainSequence"]
 
@@ -38,7 +44,7 @@ class PlainSequence:
 
     Args:
         layers: The first one is linear.
-        names: The name of each parameter, by its identity.
+        names: The name of each parameter, by its identity, in the order of the layers.
         constant: Whether records end in a feature that no layer gets.
     """
 
@@ -67,7 +73,7 @@ class PlainSequence:
         if not flat or not layers or type(layers[0]) is not nn.Linear:
             return None
         own = [id(one) for layer in layers for one in layer.parameters(recurse=False)]
-        return cls(layers, names, constant=constant) if sorted(own) == sorted(names) else None
+        return cls(layers, names, constant=constant) if own == list(names) else None
 
     @property
     def first(self) -> str:
@@ -106,6 +112,59 @@ class PlainSequence:
             if k:
                 slopes = slopes @ layer.weight
         return parts
+
+    def write(
+        self,
+        sums: Any,
+        records: Any,
+        slopes_of: Callable[[Any], Any],
+        norms: Array,
+        radius: float,
+        n: int,
+    ) -> bool:
+        """Write the sum of the clipped gradients of some records; False where one of them counts as zero.
+
+        The same numbers as by the rows of each parameter: to make and to ask those takes as long as the
+        products of a small network.
+
+        Args:
+            sums: Shape (size,), of parameters in the order of the layers.
+            records: A full chunk, shape (chunk, features).
+            slopes_of: Returns the derivatives of the losses in predictions.
+            norms: Of the records, shape (chunk,), float64.
+            radius: No gradient is measured to be longer.
+            n: Only the first ones are added up.
+        """
+        kind = np.float32 if sums.dtype == torch.float32 else np.float64
+        tiny = float(np.finfo(kind).tiny)
+        with torch.no_grad():
+            said = self.said(records)
+            slopes, squared, products = slopes_of(said[-1]), list[Any](), list[tuple[Any, Any, Any]]()
+            for k in reversed(range(len(self._layers))):
+                layer = self._layers[k]
+                if type(layer) is not nn.Linear:
+                    slopes = _BACK[type(layer)](layer, slopes, said[k], said[k + 1])
+                    continue
+                left, first = exact_squares(slopes), k == 0 and not self.constant
+                right = torch.from_numpy(norms).square() + UNSEEN if first else squares(said[k])
+                squared.append(left * right if layer.bias is None else torch.addcmul(left, left, right))
+                products.append((layer, slopes, said[k]))
+                if k:
+                    slopes = slopes @ layer.weight
+            factors = clip_factors(np.sqrt(reduce(add, squared).numpy()), radius, kind)
+            if not factors.all():
+                return False
+            if n < len(factors):
+                products = [(layer, slopes[:n], told[:n]) for layer, slopes, told in products]
+            scale, stop = torch.from_numpy(factors[:n])[:, None], len(sums)
+            for layer, slopes, told in products:
+                left, (p, d) = functional.hardshrink(slopes * scale, tiny), layer.weight.shape
+                if layer.bias is not None:
+                    torch.sum(left, 0, out=sums[stop - p : stop])
+                    stop -= p
+                torch.mm(left.T, told, out=sums[stop - p * d : stop].view(p, d))
+                stop -= p * d
+        return True
 
 
 def _layers(module: Any) -> list[Any] | None:

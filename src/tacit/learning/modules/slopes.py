@@ -31,6 +31,7 @@ class LossSlopes:
         single: Whether there is one prediction per record.
         outputs: Predictions per record.
         label: A public one, on which the loss is known to run.
+        plain: Whether it is the most usual loss, whose derivative is known, and which raises for no record.
 
     Raises:
         ParameterError: The loss does not fit the predictions, averages over records, or mixes them.
@@ -47,8 +48,7 @@ class LossSlopes:
             )
         self._loss: Any = loss
         self._of_probabilities = not self.own and _of_probabilities(loss)
-        # The most usual loss, whose derivative is known.
-        self._plain = (
+        self.plain = (
             isinstance(loss, partial)
             and loss.func is torch.nn.functional.cross_entropy
             and (loss.args, loss.keywords) == ((), {"reduction": "none"})
@@ -91,7 +91,7 @@ class LossSlopes:
                 slopes = np.asarray(self._loss.slope(numbers, y.astype(numbers.dtype)))
             return tensor_of(slopes, said.dtype, said.device).reshape(predictions.shape)
         told, labels, bad = self._within(said, y)
-        if self._plain and told.ndim == 2 and labels.dtype == torch.int64:
+        if self.plain and told.ndim == 2 and labels.dtype == torch.int64:
             # Along records it is faster, and rounds by where threads part them.
             found = torch.softmax(told, 1)
             found.scatter_add_(1, labels[:, None], found.new_full((len(found), 1), -1))
