@@ -15,6 +15,7 @@ from tacit.federation.network.audit_log import verify_log
 from tacit.federation.network.keys import OpeningKey, SigningKey
 from tacit.federation.network.sealing import SEALED_OVERHEAD
 from tacit.federation.network.signatures import check_claims, received_signature
+from tacit.federation.network.silo_refusals import LogQuota
 from tacit.federation.network.silo_service import LOG_FILE, SiloService
 from tacit.federation.network.wire import (
     AskedRound,
@@ -297,12 +298,15 @@ def test_any_bytes_get_a_reply(lab: Lab) -> None:
 
 
 def test_refusals_without_end_do_not_fill_the_disk(lab: Lab) -> None:
-    service = lab.service()
+    service, now = lab.service(), 0.0
+    service._quota = LogQuota(lambda: now)
     for _ in range(1100):
         service.handle(b"\x00")
-    refused = lab.lines("refused")
-    assert 1000 <= len(refused) < 1090
-    assert service._quota.take() is None or len(refused) > 1000
+    assert len(lab.lines("refused")) == 1000
+    now = 2.0  # one more a second
+    for _ in range(20):
+        service.handle(b"\x00")
+    assert [line.facts["left_out"] for line in lab.lines("refused")[1000:]] == [100, 0]
 
 
 # --- plans that are refused
