@@ -6,6 +6,7 @@ Each name is imported when it is first used: a process that answers for one silo
 from __future__ import annotations
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -316,6 +317,10 @@ __all__ = [
     "torch_objective",
     "train",
 ]
+
+# MKL reads this once, before its first product. Else, on some processors, a record's number is rounded by where
+# in memory the record begins, and records of PyTorch modules go one by one.
+os.environ.setdefault("MKL_CBWR", "AUTO")
 
 
 if not TYPE_CHECKING:  # or a name that is not there would pass for one

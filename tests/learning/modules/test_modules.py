@@ -469,7 +469,8 @@ def test_where_places_are_not_alike_records_go_one_by_one(monkeypatch: pytest.Mo
 
     fresh = made("mlp")
     monkeypatch.setattr(functional, "linear", places)
-    assert fresh.chunk == 1
+    with pytest.warns(RuntimeWarning, match=r"one by one, .* MKL_CBWR=AUTO"):
+        assert fresh.chunk == 1
     np.testing.assert_allclose(fresh.clipped_sum(w, records, 0.3), expected, atol=1e-12)
 
 

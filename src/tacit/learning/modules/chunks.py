@@ -30,6 +30,12 @@ _SMALL = 32
 _FULL = 0.75
 """The share of a chunk from which on one that is filled up is faster than two."""
 
+_ONE_BY_ONE = (
+    "records go through the module one by one, which is slow: on this machine a row is rounded by its place in "
+    "a chunk. Where products are by MKL, import tacit.learning before PyTorch computes anything, or set "
+    "MKL_CBWR=AUTO: MKL reads it once."
+)
+
 
 class Totals:
     """Sums of silos, in float64 from chunk to chunk.
@@ -100,6 +106,7 @@ class Sizes:
         self._most, self._alike, self._how = 1 << (most.bit_length() - 1), alike, how
         self._others = others
         self._tried: dict[tuple[Any, ...], bool] = {}
+        self._warns = self._most > 1 and bool(others)
 
     @classmethod
     def of(
@@ -133,6 +140,9 @@ class Sizes:
         size = self._most
         while size > 1 and not self._are_alike(size):
             size //= 2
+        if size == 1 and self._warns:
+            self._warns = False
+            warnings.warn(_ONE_BY_ONE, RuntimeWarning, stacklevel=2)
         return size
 
     def cut(self, n: int) -> Iterator[tuple[slice, int]]:
