@@ -90,7 +90,7 @@ def main() -> None:
         except DataError as error:
             if not isinstance(error.__cause__, OSError):
                 raise
-            print(f"{case.name} is left out: {error}", file=sys.stderr)  # its data are on no disk and no network
+            print(f"{case.name} is left out: {error}", file=sys.stderr)  # data of elsewhere
             continue
         results.append((case, measured))
         seconds = round(time.perf_counter() - start, 2)

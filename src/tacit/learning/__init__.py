@@ -318,8 +318,8 @@ __all__ = [
     "train",
 ]
 
-# MKL reads this once, before its first product. Else, on some processors, a record's number is rounded by where
-# in memory the record begins, and records of PyTorch modules go one by one.
+# MKL reads this once, before its first product. Else, on some processors, numbers of a record are rounded by
+# where in memory it begins, and records of PyTorch modules go one by one.
 os.environ.setdefault("MKL_CBWR", "AUTO")
 
 

@@ -31,8 +31,8 @@ _FULL = 0.75
 """The share of a chunk from which on one that is filled up is faster than two."""
 
 _ONE_BY_ONE = (
-    "records go through the module one by one, which is slow: on this machine a row is rounded by its place in "
-    "a chunk. Where products are by MKL, import tacit.learning before PyTorch computes anything, or set "
+    "records go through the module one by one, which is slow: on this machine a row is rounded by its place "
+    "in a chunk. Where products are by MKL, import tacit.learning before PyTorch computes anything, or set "
     "MKL_CBWR=AUTO: MKL reads it once."
 )
 
