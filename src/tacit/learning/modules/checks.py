@@ -218,12 +218,13 @@ def check_factors(network: HookedModule, records: Any, slopes_of: Callable[[Any]
     _, calls = network.called(given)
     network.rewrites = not torch.equal(given, records)
     odd = [layer for layer, inputs, _ in calls if inputs.ndim < 2 or len(inputs) != n]
-    network.unknow(odd)
+    network.unknow(name for name, one in network.named.items() if _is_of(one, odd))
     slopes = slopes_of(network.predictions(records.clone()))
     plain = [network.plain(records[i : i + 1].clone(), slopes[i : i + 1]) for i in range(n)]
-    network.known -= set(_far(network, records, slopes, plain, few=1.0))
-    # Now rows are those of plain differentiation: what is far from them is no gradient of one record.
-    for name in _far(network, records, slopes, plain, few=30.0):
+    network.unknow(_far(network, records, slopes, plain, few=1.0))
+    # Now rows are those of plain differentiation: what is far from them is no gradient of one record. They
+    # are looked at as they are added up, a bias with its weight, so that none counts twice.
+    for name in _far(network, records, slopes, plain, few=30.0, together=True):
         raise ParameterError(
             f"module: the gradient of one record in {name!r} is another alone than in a batch, so that it "
             "cannot be clipped."
@@ -233,28 +234,50 @@ def check_factors(network: HookedModule, records: Any, slopes_of: Callable[[Any]
     return 4 * kept + sum(int(network.named[name].numel()) for name in network.others)
 
 
+def _is_of(parameter: Any, layers: Sequence[Any]) -> bool:
+    """Whether a parameter is one of some layers'."""
+    return any(one is parameter for layer in layers for one in layer.parameters())
+
+
 def _far(
-    network: HookedModule, records: Any, slopes: Any, plain: list[dict[str, Any]], *, few: float
+    network: HookedModule,
+    records: Any,
+    slopes: Any,
+    plain: list[dict[str, Any]],
+    *,
+    few: float,
+    together: bool = False,
 ) -> list[str]:
     """Return the parameters whose rows are further from plain gradients than a few roundings."""
     rounding = few * (1e-12 if network.dtype == torch.float64 else 1e-6)
     largest = max(float(each.abs().max()) for one in plain for each in one.values())
-    parts, found = _tried(network, records, slopes), []
-    for name in network.named:
+    whole, found = _rows(network, records, slopes, together=together), []
+    for name, place in network.places.items():
         expected = torch.stack([one[name].flatten() for one in plain])
-        rows = parts[name].rows(slice(None)) if name in parts else torch.zeros_like(expected)
         near = rounding * (1e3 * expected.abs().max() + largest)
-        if rows.shape != expected.shape or not bool((rows - expected).abs().max() <= near):
+        if not bool((whole[:, place] - expected).abs().max() <= near):
             found.append(name)
     return found
 
 
-def _tried(network: HookedModule, records: Any, slopes: Any) -> Any:
-    """Return rows, one record at a time for what `torch.func` does not do."""
+def _rows(network: HookedModule, records: Any, slopes: Any, *, together: bool) -> Any:
+    """Return all rows, shape (n, size), NaN where they have another shape.
+
+    What `torch.func` does not do goes one record at a time.
+    """
+
+    def back() -> Any:
+        return network.back(records.clone(), lambda _: slopes, together=together)
+
     try:
-        return network.back(records.clone(), lambda _: slopes)
+        parts = back()
     except (RuntimeError, NotImplementedError, ValueError):
         if not network.others or not network.by_vmap:
             raise
         network.by_vmap = False
-        return network.back(records.clone(), lambda _: slopes)
+        parts = back()
+    found = slopes.new_zeros(len(records), network.size)
+    for name, part in parts.items():
+        rows, own = part.rows(slice(None)), found[:, network.place(name, part)]
+        own += rows if rows.shape == own.shape else torch.nan
+    return found

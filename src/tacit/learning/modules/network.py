@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
 from typing import Any
 
@@ -116,9 +116,9 @@ class HookedModule:
         """The module as a sequence of layers whose rules are known; None where it is no such one."""
         return self._sequence if len(self.known) == len(self.named) else None
 
-    def unknow(self, layers: Sequence[Any]) -> None:
-        """Leave the parameters of layers to `torch.func`."""
-        self.known -= {self._names.get(id(one), "") for layer in layers for one in layer.parameters()}
+    def unknow(self, names: Iterable[str]) -> None:
+        """Leave parameters to `torch.func`: their layers are not what their type says."""
+        self.known -= set(names)
         self._alone = {
             at: name for at, name in self._alone.items() if {name, self._pairs[name]} <= self.known
         }
