@@ -85,3 +85,39 @@ def test_no_row_that_is_written_is_longer_than_the_radius() -> None:
         lengths = np.linalg.norm(sums, axis=1)
         assert lengths.max() <= radius  # and nearly reaches it
         assert lengths.max() > radius * (1 - 2e-6)
+
+
+def test_parameters_in_another_order_are_no_such_sequence() -> None:
+    """A bias that was declared before its weight: sums are written weight by weight."""
+    torch.manual_seed(0)
+    layer, weight = nn.Linear(FEATURES, 4), torch.randn(4, FEATURES)
+    del layer.weight
+    layer.weight = nn.Parameter(weight)
+    module, records = nn.Sequential(layer, nn.Tanh(), nn.Linear(4, CLASSES)), records_of(9)
+    objective = torch_objective(module, CROSS_ENTROPY)
+    CROSS_ENTROPY(module(torch.from_numpy(records.X)), torch.from_numpy(records.y).long()).sum().backward()
+    expected = torch.cat([one.grad.flatten() for one in module.parameters()]).numpy()
+    for dtype in (np.float32, np.float64):
+        found = objective.clipped_sum(objective.start(), records, 1e3, dtype)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_a_module_that_has_a_shape_of_records_is_taken_by_what_it_does() -> None:
+    class Scaled(nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self, module: Any) -> None:
+            super().__init__()
+            self.module, self.record_shape = module, (FEATURES - 1,)
+
+        def forward(self, rows: Any) -> Any:
+            return 3 * self.module(rows[:, :-1])
+
+    torch.manual_seed(0)
+    module, records = Scaled(nn.Linear(FEATURES - 1, CLASSES)), records_of(9)
+    objective = torch_objective(module, CROSS_ENTROPY, shape=(FEATURES,))
+    expected = objective.gradients(objective.start(), records).sum(axis=0)
+    CROSS_ENTROPY(module(torch.from_numpy(records.X)), torch.from_numpy(records.y).long()).sum().backward()
+    slopes = torch.cat([one.grad.flatten() for one in module.parameters()]).numpy()
+    np.testing.assert_allclose(expected, slopes, rtol=1e-5, atol=1e-5)
+    bare = nn.Linear(FEATURES, CLASSES)
+    bare.record_shape = (FEATURES,)
+    assert torch_objective(bare, CROSS_ENTROPY).size == CLASSES * (FEATURES + 1)

@@ -63,8 +63,10 @@ class PlainSequence:
             shape: Of a record.
             names: Of its parameters that need a gradient, by their identity.
         """
-        # Those of the estimators, which get rows.
-        constant = hasattr(module, "record_shape")
+        from tacit.learning.modules.architectures import OnRows  # which imports this file
+
+        # Those of the estimators, which get rows; not any module that happens to have a shape of records.
+        constant = type(module) is OnRows
         if constant:
             module, shape = module.module, module.record_shape
         layers = _layers(module) or []
@@ -72,7 +74,9 @@ class PlainSequence:
         layers = [one for one in layers if type(one) is not nn.Flatten]
         if not flat or not layers or type(layers[0]) is not nn.Linear:
             return None
-        own = [id(one) for layer in layers for one in layer.parameters(recurse=False)]
+        # A bias may have been declared before its weight, and sums are written weight by weight.
+        pairs = [(getattr(layer, "weight", None), getattr(layer, "bias", None)) for layer in layers]
+        own = [id(one) for pair in pairs for one in pair if one is not None]
         return cls(layers, names, constant=constant) if own == list(names) else None
 
     @property
