@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -161,6 +162,38 @@ def test_a_part_that_rests_on_nothing_cuts_no_clause_of_those_that_join() -> Non
         assert (drawn.assumptions[0] in found) is (part is drawn)
     central = SelfDrawn((Sampled(Gaussian(2.0), 0.1),), (0.9,), clients=60, rate=0.2)
     assert "nobody learns which records are sampled" in assumptions_of(central)
+
+
+def test_samples_within_the_batches_of_those_that_join_are_said() -> None:
+    """A further sample of all batches but the first made a price 179 times smaller, and no clause said so."""
+    whole = self_drawn_round(lambda k: Shuffled(1.0, k, "2rr"), clients=1000, rate=0.1)
+    assert isinstance(whole, SelfDrawn)
+    sizes = {clause for part in whole.parts for clause in assumptions_of(part) if "every batch" in clause}
+    uneven = "what a party sends depends on how many join, as the event says"
+
+    def forged(change: Callable[[Event, bool], Event]) -> SelfDrawn:
+        """Batches of at least 39 messages, or all of them, otherwise."""
+        parts = tuple(
+            msgspec.structs.replace(part, part=change(part.part, k > 1))
+            for k, part in enumerate(whole.parts)
+            if isinstance(part, Sampled)
+        )
+        return SelfDrawn(parts, whole.weights[: len(parts)], clients=1000, rate=0.1)
+
+    same = forged(lambda batch, _: Sampled(batch, 0.01))
+    assert same.share == pytest.approx(0.01)
+    assert uneven not in assumptions_of(same)
+    assert "with which of their records, at most a share of 0.01" in assumptions_of(same)[-1]
+    some = forged(lambda batch, later: Sampled(batch, 0.01) if later else batch)
+    assert some.share < 0.0101
+    assert "with which of their records, at most a share of" in assumptions_of(some)[-1]
+
+    def deep(within: Callable[[Event], Event]) -> SelfDrawn:
+        return forged(lambda batch, later: within(Sampled(batch, 0.01) if later else batch))
+
+    for event in (deep(lambda one: Compose((one,))), deep(lambda one: Repeat(one, 1))):
+        assert uneven in assumptions_of(event)
+        assert len(sizes & set(assumptions_of(event))) == len(event.parts)
 
 
 def test_only_sizes_that_follow_from_who_joins_are_left_out() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tacit.privacy.events.base import Event
 from tacit.privacy.events.combined import ByChance, Replaced, Sample, Sampled, parts_of
-from tacit.privacy.events.drawn import Drawn, SelfDrawn, is_shuffled
+from tacit.privacy.events.drawn import Drawn, SelfDrawn, is_shuffled, sampled_rate
 
 __all__ = ["assumptions_of", "chances_of"]
 
@@ -66,7 +66,7 @@ def _follows(event: SelfDrawn, said: Sequence[Sequence[str]]) -> set[str]:
         {clause: int(found[1].replace(",", "")) for clause in clauses if (found := _SIZE.match(clause))}
         for clauses in said
     ]
-    rates = [part.rate if isinstance(part, Sampled) else 1.0 for part in event.parts]
+    rates = [sampled_rate(part) for part in event.parts]
     rows = [
         ([*size.values()], rate, weight)
         for size, rate, weight in zip(sizes, rates, event.weights, strict=True)

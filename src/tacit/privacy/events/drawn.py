@@ -10,7 +10,7 @@ from tacit.privacy.arrivals import HONEST
 from tacit.privacy.events.base import Event
 from tacit.privacy.events.combined import ByChance, Sample, Sampled, parts_of
 
-__all__ = ["Drawn", "SelfDrawn", "is_shuffled"]
+__all__ = ["Drawn", "SelfDrawn", "is_shuffled", "sampled_rate"]
 
 
 class Drawn(Sampled, frozen=True, kw_only=True, tag=True):
@@ -87,8 +87,7 @@ class SelfDrawn(ByChance, frozen=True, tag=True):
     def share(self) -> float:
         """Of the records of a party that joins, how large a part a round is about; at most 1."""
         drawn = math.fsum(
-            weight * (part.rate if isinstance(part, Sampled) else 1.0)
-            for part, weight in zip(self.parts, self.weights, strict=True)
+            weight * sampled_rate(part) for part, weight in zip(self.parts, self.weights, strict=True)
         )
         return min(drawn / self.rate, 1.0)
 
@@ -116,12 +115,28 @@ def is_shuffled(event: Event) -> bool:
     return all(map(is_shuffled, dict.fromkeys(parts))) if parts else HONEST in event.assumptions
 
 
+def sampled_rate(event: Event) -> float:
+    """Return the part of all units that a release is about, of samples within samples too; 1 of no sample."""
+    rate = 1.0
+    while isinstance(event, Sampled):
+        rate, event = rate * event.rate, event.part
+    return rate
+
+
 def _message(event: Event) -> tuple[Hashable, ...]:
-    """Return what an event says of one message: all but numbers of them, and of the sample it is about."""
-    if isinstance(event, Sampled) and not isinstance(event, Drawn):
-        return _message(event.part)
+    """Return what an event says of one message: all but numbers of them, and of the samples it is drawn by.
+
+    Samples inside of what is repeated, or goes together with other releases, are its own.
+    """
+    while isinstance(event, Sampled) and not isinstance(event, Drawn):
+        event = event.part
+    return _inside(event)
+
+
+def _inside(event: Event) -> tuple[Hashable, ...]:
+    """Return the same of a part of what is sent."""
     own = [name for name in event.__struct_fields__ if name not in {"part", "parts", *event.goes_by_size}]
-    return (type(event), *(getattr(event, name) for name in own), *map(_message, parts_of(event)))
+    return (type(event), *(getattr(event, name) for name in own), *map(_inside, parts_of(event)))
 
 
 def _who(event: Event) -> str:
