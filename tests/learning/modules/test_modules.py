@@ -267,8 +267,9 @@ def test_ghosts_are_taken_where_rows_are_dear() -> None:
     objective = torch_objective(module, CROSS_ENTROPY, shape=(3, 40))
     records, w = some_records(objective, 11, 2), objective.start()
     rows = one_by_one(objective, w, records)
-    ((_, (parts,)),) = list(objective._passes(records, [w]))
-    assert parts["0.weight"]._ghost
+    ((_, (parts,)),) = list(objective._passes.through(records, [w]))
+    folded: Any = parts["0.weight"]
+    assert folded._ghost
     radius = 0.8 * float(np.median(np.linalg.norm(rows, axis=1)))
     expected = clip_rows(rows, radius).sum(axis=0)
     for dtype in (np.float64, np.float32):
@@ -483,7 +484,7 @@ def test_places_are_tried_for_every_way_to_multiply(monkeypatch: pytest.MonkeyPa
         tried.append(chunk)
         return len(tried) == 1
 
-    monkeypatch.setattr(objective._sizes, "_alike", alike)
+    monkeypatch.setattr(objective._passes.sizes, "_alike", alike)
     assert (objective.chunk, objective.chunk, len(tried)) == (4, 4, 1)
     try:
         torch.set_float32_matmul_precision("medium")

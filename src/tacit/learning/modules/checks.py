@@ -10,7 +10,8 @@ from torch import nn
 
 from tacit.errors import ParameterError
 from tacit.learning.architecture import read_shape
-from tacit.learning.modules.network import HookedModule
+from tacit.learning.modules.flat import FlatModule
+from tacit.learning.modules.hooked import HookedModule
 
 __all__ = [
     "check_device",
@@ -88,14 +89,14 @@ def check_module(module: Any) -> None:
         )
 
 
-def probe_records(network: HookedModule, *, tokens: int | None, n: int = _PROBED) -> Any:
+def probe_records(flat: FlatModule, *, tokens: int | None, n: int = _PROBED) -> Any:
     """Return random records of the shape that the module takes: public, and the same at every call."""
     source = torch.Generator().manual_seed(20)
     if tokens is not None:
-        found = torch.randint(tokens, (n, *network.shape), generator=source)
+        found = torch.randint(tokens, (n, *flat.shape), generator=source)
     else:
-        found = torch.randn((n, *network.shape), generator=source).to(network.dtype)
-    return found.to(network.device)
+        found = torch.randn((n, *flat.shape), generator=source).to(flat.dtype)
+    return found.to(flat.device)
 
 
 def check_record_shape(module: Any, shape: Sequence[int] | None) -> tuple[int, ...]:
@@ -116,7 +117,7 @@ def check_record_shape(module: Any, shape: Sequence[int] | None) -> tuple[int, .
     return (int(first.in_features),)  # type: ignore[union-attr]
 
 
-def check_rows(network: HookedModule, records: Any) -> Any:
+def check_rows(flat: FlatModule, records: Any) -> Any:
     """Return predictions, or refuse a module that does not say something of each record by itself.
 
     Raises:
@@ -124,12 +125,12 @@ def check_rows(network: HookedModule, records: Any) -> Any:
             says of one.
     """
     try:
-        first = network.predictions(records.clone())
-        again = network.predictions(records.clone())
+        first = flat.predictions(records.clone())
+        again = flat.predictions(records.clone())
     except (Exception, SystemExit) as error:
         raise ParameterError(
-            f"module does not run on records of shape {_record_shape(network)}: {type(error).__name__}: "
-            f"{' '.join(str(error).split()):.200}{_whole_numbers(network)}"
+            f"module does not run on records of shape {_record_shape(flat)}: {type(error).__name__}: "
+            f"{' '.join(str(error).split()):.200}{_whole_numbers(flat)}"
         ) from error
     if first.ndim == 0 or len(first) != len(records):
         raise ParameterError(
@@ -141,36 +142,36 @@ def check_rows(network: HookedModule, records: Any) -> Any:
         )
     for k, other in ((0, 0.0), (0, 50.0), (0, -50.0), (len(records) - 1, -3.0)):
         moved = records.clone()
-        swapped = network.tokens or not other
+        swapped = flat.tokens or not other
         moved[k] = records[(k + 1) % len(records)] if swapped else other * records[k] + 1
         kept = [i for i in range(len(records)) if i != k]
         try:
-            again = network.predictions(moved.clone())
+            again = flat.predictions(moved.clone())
         except (Exception, SystemExit):  # noqa: BLE001, S112 - it may not be defined there
             continue
         if not torch.equal(again[kept], first[kept]):
             raise ParameterError(
-                f"module: {_where_mixed(network, records, moved, kept)} mixes the records of a batch: "
+                f"module: {_where_mixed(flat, records, moved, kept)} mixes the records of a batch: "
                 "another record changes what it says of one, so that none has a gradient of its own."
             )
-    few = network.predictions(records[:2].clone())
+    few = flat.predictions(records[:2].clone())
     if few.shape[1:] != first.shape[1:] or not torch.allclose(few, first[:2], rtol=1e-3, atol=1e-4):
         raise ParameterError("module must say the same of a record whatever the number of records.")
     return first
 
 
-def _record_shape(network: HookedModule) -> tuple[int, ...]:
+def _record_shape(flat: FlatModule) -> tuple[int, ...]:
     """Return the shape of a record as the module of a person takes it."""
-    return getattr(network.module, "record_shape", network.shape)
+    return getattr(flat.module, "record_shape", flat.shape)
 
 
-def _whole_numbers(network: HookedModule) -> str:
+def _whole_numbers(flat: FlatModule) -> str:
     """Return what is missing where a module looks up records that are numbers."""
-    if not any(isinstance(layer, nn.Embedding | nn.EmbeddingBag) for layer in network.module.modules()):
+    if not any(isinstance(layer, nn.Embedding | nn.EmbeddingBag) for layer in flat.module.modules()):
         return ""
-    if network.tokens:
+    if flat.tokens:
         return "; tokens must be how many whole numbers the embedding has, at most"
-    if hasattr(network.module, "record_shape"):
+    if hasattr(flat.module, "record_shape"):
         return (
             "; features of an estimator are numbers about 1, and an embedding takes whole ones: "
             "PrivateOptimizer and torch_objective have tokens= for them"
@@ -178,7 +179,7 @@ def _whole_numbers(network: HookedModule) -> str:
     return "; records of an embedding are whole numbers: give tokens="
 
 
-def _where_mixed(network: HookedModule, records: Any, moved: Any, kept: list[int]) -> str:
+def _where_mixed(flat: FlatModule, records: Any, moved: Any, kept: list[int]) -> str:
     """Return the first layer that another record moves."""
     seen: list[list[tuple[str, Any, str]]] = []
 
@@ -189,11 +190,11 @@ def _where_mixed(network: HookedModule, records: Any, moved: Any, kept: list[int
 
         return note
 
-    hooks = [layer.register_forward_hook(watch(name)) for name, layer in network.module.named_modules()]
+    hooks = [layer.register_forward_hook(watch(name)) for name, layer in flat.module.named_modules()]
     try:
         for each in (records, moved):
             seen.append([])
-            network.predictions(each.clone())
+            flat.predictions(each.clone())
     finally:
         for hook in hooks:
             hook.remove()
@@ -213,14 +214,13 @@ def check_factors(network: HookedModule, records: Any, slopes_of: Callable[[Any]
     Returns:
         Numbers that one record takes, about.
     """
-    autocast, network.autocast = network.autocast, False
     given, n = records.clone(), len(records)
     _, calls = network.called(given)
     network.rewrites = not torch.equal(given, records)
     odd = [layer for layer, inputs, _ in calls if inputs.ndim < 2 or len(inputs) != n]
-    network.unknow(name for name, one in network.named.items() if _is_of(one, odd))
-    slopes = slopes_of(network.predictions(records.clone()))
-    plain = [network.plain(records[i : i + 1].clone(), slopes[i : i + 1]) for i in range(n)]
+    network.unknow(name for name, one in network.flat.named.items() if _is_of(one, odd))
+    slopes = slopes_of(network.flat.predictions(records.clone()))
+    plain = [network.flat.plain(records[i : i + 1].clone(), slopes[i : i + 1]) for i in range(n)]
     network.unknow(_far(network, records, slopes, plain, few=1.0))
     # Now rows are those of plain differentiation: what is far from them is no gradient of one record. They
     # are looked at as they are added up, a bias with its weight, so that none counts twice.
@@ -229,9 +229,8 @@ def check_factors(network: HookedModule, records: Any, slopes_of: Callable[[Any]
             f"module: the gradient of one record in {name!r} is another alone than in a batch, so that it "
             "cannot be clipped."
         )
-    network.autocast = autocast
     kept = sum(int(inputs.numel()) for _, inputs, _ in calls) // n
-    return 4 * kept + sum(int(network.named[name].numel()) for name in network.others)
+    return 4 * kept + sum(int(network.flat.named[name].numel()) for name in network.others)
 
 
 def _is_of(parameter: Any, layers: Sequence[Any]) -> bool:
@@ -249,10 +248,10 @@ def _far(
     together: bool = False,
 ) -> list[str]:
     """Return the parameters whose rows are further from plain gradients than a few roundings."""
-    rounding = few * (1e-12 if network.dtype == torch.float64 else 1e-6)
+    rounding = few * (1e-12 if network.flat.dtype == torch.float64 else 1e-6)
     largest = max(float(each.abs().max()) for one in plain for each in one.values())
     whole, found = _rows(network, records, slopes, together=together), []
-    for name, place in network.places.items():
+    for name, place in network.flat.places.items():
         expected = torch.stack([one[name].flatten() for one in plain])
         near = rounding * (1e3 * expected.abs().max() + largest)
         if not bool((whole[:, place] - expected).abs().max() <= near):
@@ -276,7 +275,7 @@ def _rows(network: HookedModule, records: Any, slopes: Any, *, together: bool) -
             raise
         network.by_vmap = False
         parts = back()
-    found = slopes.new_zeros(len(records), network.size)
+    found = slopes.new_zeros(len(records), network.flat.size)
     for name, part in parts.items():
         rows, own = part.rows(slice(None)), found[:, network.place(name, part)]
         own += rows if rows.shape == own.shape else torch.nan

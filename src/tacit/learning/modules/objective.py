@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from functools import partial, reduce
 from operator import add
@@ -15,14 +14,11 @@ import numpy as np
 from tacit.errors import ParameterError, TacitError, check_count, install_extra
 from tacit.learning.joined import packs
 from tacit.learning.losses import Loss
-from tacit.learning.modules.chunks import NUMBERS, Sizes, Totals, filled, isolated, taken
+from tacit.learning.modules.chunks import Totals, filled, isolated
 from tacit.learning.objective import Records, clip_factors
 from tacit.numerics import Array
 
 __all__ = ["ModuleObjective", "torch_objective"]
-
-_ONE_AT_A_TIME = threading.RLock()
-"""A module holds one point at a time."""
 
 
 class ModuleObjective:
@@ -66,7 +62,9 @@ class ModuleObjective:
     ) -> None:
         self._torch = _torch()
         from tacit.learning.modules import checks
-        from tacit.learning.modules.network import HookedModule
+        from tacit.learning.modules.flat import FlatModule
+        from tacit.learning.modules.hooked import HookedModule
+        from tacit.learning.modules.passes import Passes, floats
         from tacit.learning.modules.slopes import LossSlopes
 
         checks.check_module(module)
@@ -79,50 +77,48 @@ class ModuleObjective:
         self._options: dict[str, Any] = {"device": device, "chunk": chunk, "autocast": autocast}
         self.features = math.prod(self.shape)
         self.straight_norm = float(getattr(module, "straight_norm", math.inf))
-        self._network = HookedModule(
+        self._flat = FlatModule(
             deepcopy(module).to(where), shape=self.shape, tokens=tokens is not None, autocast=autocast
         )
-        self.size = self._network.size
-        records = checks.probe_records(self._network, tokens=tokens)
-        predictions = checks.check_rows(self._network, records)
+        self._network, self.size = HookedModule(self._flat), self._flat.size
+        records = checks.probe_records(self._flat, tokens=tokens)
+        predictions = checks.check_rows(self._flat, records)
         self._slopes = LossSlopes(loss, predictions)
-        self.outputs, self._zero = self._slopes.outputs, predictions[0] * 0
-        numbers = checks.check_factors(
-            self._network, records, lambda said: self._slopes(said, np.full(len(said), self._slopes.label))
+        self.outputs = self._slopes.outputs
+        with self._flat.full_precision():
+            numbers = checks.check_factors(
+                self._network,
+                records,
+                lambda said: self._slopes(said, np.full(len(said), self._slopes.label)),
+            )
+        self._passes = Passes(
+            self._network, self._slopes, predictions[0] * 0, tokens=tokens, chunk=chunk, numbers=numbers
         )
-        self._numbers = max(numbers, 1)
-        self._sizes = Sizes.of(
-            chunk,
-            NUMBERS // self._numbers,
-            self._alike,
-            self._network.rounding,
-            plain=self._network.sequence is not None,
-        )
-        self._start = self._network.flat()
+        self._floats = floats(self._flat.dtype)
 
     def __reduce__(self) -> Any:
         """Say how a copy is made: of the module, since what watches its layers is of this process."""
         make = partial(ModuleObjective, shape=self.shape, tokens=self.tokens, **self._options)
-        return make, (self.module(self._start), self.loss)
+        return make, (self.module(self._passes.start), self.loss)
 
     @property
     def chunk(self) -> int:
         """Records that go through the module at once."""
-        return self._sizes.usual
+        return self._passes.sizes.usual
 
     def start(self) -> Array:
         """Return the parameters that the module came with, shape (size,)."""
-        return self._start.copy()
+        return self._passes.start.copy()
 
     def module(self, w: Array) -> Any:
         """Return a copy of the module with these parameters, shape (size,), in evaluation mode."""
-        with _ONE_AT_A_TIME:
-            self._network.load(self._point(w))
-            return self._network.copy()
+        with self._passes.alone():
+            self._flat.load(self._passes.point(w))
+            return self._flat.copy()
 
     def predictions(self, w: Array, X: Array) -> Array:
         """Return what the module says of each record, shape (n,), or (n, outputs); 0 where it raises."""
-        parts = [self._slopes.said(said).cpu().numpy() for _, said in self._said(w, X)]
+        parts = [self._slopes.said(said).cpu().numpy() for _, said in self._passes.predicted(w, X)]
         return np.concatenate(parts)
 
     def pullback(self, w: Array, X: Array, slopes: Array) -> Array:
@@ -137,20 +133,20 @@ class ModuleObjective:
             shape = (len(X),) if self.outputs == 1 else (len(X), self.outputs)
             raise ParameterError(f"slopes must have shape {shape}, got {np.shape(slopes)}.")
         total = np.zeros(self.size)
-        with _ONE_AT_A_TIME, self._network.alike():
+        with self._passes.alone(), self._flat.alike():
             chunk = self.chunk
-            self._network.load(self._point(w))
-            X, bad = self._whole(X)
+            self._flat.load(self._passes.point(w))
+            X, bad = self._passes.taken(X)
             slopes = slopes if bad is None else np.where(bad, 0, slopes.T).T
             for start in range(0, len(X), chunk):
                 part = slice(start, start + chunk)
-                total += self._network.pulled(self._network.records(X[part]), slopes[part])
+                total += self._flat.pulled(self._flat.records(X[part]), slopes[part])
         return total
 
     def value(self, w: Array, records: Records) -> Array:
         """Return the loss of each record, shape (n,); NaN where it is not defined."""
         parts = []
-        for part, said in self._said(w, records.X):
+        for part, said in self._passes.predicted(w, records.X):
             found, bad = isolated(partial(self._valued, said, records.y[part]), len(said))
             parts.append(np.full(len(said), np.nan) if found is None else found)
             if bad is not None:
@@ -163,7 +159,7 @@ class ModuleObjective:
         A row is the same to the last bit wherever its record stands and however many others there are.
         """
         rows = np.zeros((len(records), self.size), dtype=self._floats)
-        for part, (parts,) in self._passes(records, [w]):
+        for part, (parts,) in self._passes.through(records, [w]):
             n = part.stop - part.start
             for name, one in parts.items():
                 rows[part, self._network.place(name, one)] = one.rows(slice(0, n)).cpu().numpy()
@@ -203,28 +199,29 @@ class ModuleObjective:
                 return total[None]
         for pack in packs(silos, self.chunk, label=self._slopes.label):
             totals = Totals(self._network, len(pack.places), exact=exact)
-            for part, (parts,) in self._passes(pack.records, [w]):
+            for part, (parts,) in self._passes.through(pack.records, [w]):
                 totals.add(parts, self._factors(parts, radius, exact=exact), pack.within(part))
             found.append(totals.sums)
         return found[0] if len(found) == 1 else np.concatenate(found)
 
     def _written(self, w: Array, records: Records, radius: float) -> Array | None:
-        """Return what `clipped_sums` does of one silo, for layers and a loss that raise for no record.
+        """Return what `clipped_sums` returns of one silo, in fewer steps: for sequences of known layers only.
 
-        The same numbers in few steps. None where there are no records, some have another dtype than the
-        module, or one of them counts as zero.
+        Returns:
+            Shape (size,), the same numbers. None where there are no records, some have another dtype than the
+            module, or one of them counts as zero; then the general way is taken.
         """
-        network, total = self._network, None
-        if records.X.dtype != self._floats or network.device.type != "cpu":
+        flat, total = self._flat, None
+        if records.X.dtype != self._floats or flat.device.type != "cpu":
             return None
-        with _ONE_AT_A_TIME, network.alike():
-            cuts = [*self._sizes.cut(len(records))]  # which may be tried out at another point
-            network.load(self._point(w))
+        with self._passes.alone(), flat.alike():
+            cuts = [*self._passes.sizes.cut(len(records))]  # which may be tried out at another point
+            flat.load(self._passes.point(w))
             for part, chunk in cuts:
                 X, norms = filled(records.X[part], chunk), filled(records.norms[part], chunk)
                 slopes = partial(self._slopes, y=filled(records.y[part], chunk, self._slopes.label))
                 n, inside = part.stop - part.start, radius * (1 - self._slack)
-                held = network.written(network.records(X), slopes, norms, inside, n)
+                held = self._network.written(flat.records(X), slopes, norms, inside, n)
                 if held is None:
                     return None
                 total = held.astype(np.float64) if total is None else total + held
@@ -240,7 +237,16 @@ class ModuleObjective:
         *,
         clip: float | None = None,
     ) -> Array:
-        """Return the sum of the clipped rows of `RecordDifference`, shape (size,)."""
+        """Return the sum of the clipped rows of `RecordDifference`, shape (size,).
+
+        Args:
+            w: The point, shape (size,).
+            previous: Another one, shape (size,).
+            records: n of them.
+            radius: Norm that each difference of gradients is clipped to, finite, >= 0.
+            dtype: As in `clipped_sum`.
+            clip: Norm that each gradient is clipped to before; None leaves them as they are.
+        """
         return np.asarray(self.clipped_differences(w, previous, [records], radius, dtype, clip=clip)[0])
 
     def clipped_differences(
@@ -253,14 +259,18 @@ class ModuleObjective:
         *,
         clip: float | None = None,
     ) -> Array:
-        """Return `clipped_difference` of each of several silos, shape (silos, size), to the last bit."""
+        """Return `clipped_difference` of each of several silos, whose records go through together.
+
+        Returns:
+            Shape (silos, size): as silo by silo, to the last bit.
+        """
         from tacit.learning.modules.folded import difference
 
         found, exact = list[Array](), dtype is np.float64
         for pack in packs(silos, self.chunk, label=self._slopes.label):
             totals = Totals(self._network, len(pack.places), exact=exact)
-            for part, (first, second) in self._passes(pack.records, [w, previous]):
-                size = self._sizes.next(len(pack.records) - part.start)
+            for part, (first, second) in self._passes.through(pack.records, [w, previous]):
+                size = self._passes.sizes.next(len(pack.records) - part.start)
                 both = self._both(first, second, size, clip, exact=exact)
                 parts = {name: difference(one, second[name], both) for name, one in first.items()}
                 totals.add(parts, self._factors(parts, radius, exact=exact), pack.within(part))
@@ -278,108 +288,18 @@ class ModuleObjective:
     ) -> tuple[Any, Any]:
         """Return what rows at two points are to be multiplied with before one is taken from the other."""
         if clip is None:
-            ones = self._torch.ones(size, dtype=self._torch.float64, device=self._network.device)
+            ones = self._torch.ones(size, dtype=self._torch.float64, device=self._flat.device)
             return ones, ones
         return self._factors(first, clip, exact=exact), self._factors(second, clip, exact=exact)
 
     @property
     def _slack(self) -> float:
         """Relative error of the norm of a row, in whatever order its squares were added up."""
-        return float((self.size + 256) * 2.0**-53 + self._network.slack)
-
-    @property
-    def _floats(self) -> Any:
-        return np.float64 if self._network.dtype == self._torch.float64 else np.float32
-
-    def _said(self, w: Array, X: Array) -> Iterator[tuple[slice, Any]]:
-        """Yield what the module says, chunk by chunk; something of no records too, for its shape."""
-        with _ONE_AT_A_TIME:
-            chunk = self.chunk
-            self._network.load(self._point(w))
-            for start in range(0, max(len(X), 1), chunk):
-                part = slice(start, min(start + chunk, len(X)))
-                full = filled(self._whole(X[part])[0], chunk)
-                said, bad = isolated(partial(self._predicted, full), chunk)
-                if said is None:
-                    said = self._zero.expand(chunk, *self._zero.shape)
-                elif bad is not None:
-                    said[self._torch.as_tensor(bad, device=said.device)] = 0
-                yield part, said[: part.stop - part.start]
-
-    def _predicted(self, X: Array, places: Any, _bad: Array | None) -> Any:
-        """Return what the module says of the records at some places."""
-        return self._network.predictions(self._network.records(X[places]))
+        return float((self.size + 256) * 2.0**-53 + self._flat.slack)
 
     def _valued(self, said: Any, y: Array, places: Any, _bad: Array | None) -> Array:
         """Return the losses of the records at some places."""
         return self._slopes.values(said[places], y[places])
-
-    def _point(self, w: Array) -> Array:
-        """Return a point, or refuse one of another length."""
-        if np.shape(w) != (self.size,):
-            raise ParameterError(f"w must have shape ({self.size},), got {np.shape(w)}.")
-        return w
-
-    def _passes(
-        self, records: Records, points: Sequence[Array]
-    ) -> Iterator[tuple[slice, list[dict[str, Any]]]]:
-        """Yield chunks of records, and what they add to each parameter at each of the points."""
-        with _ONE_AT_A_TIME, self._network.alike():
-            cuts, points = [*self._sizes.cut(len(records))], [self._point(w) for w in points]
-            if len(points) == 1 and len(records):
-                self._network.load(points[0])
-            for part, chunk in cuts:
-                X, y = filled(records.X[part], chunk), filled(records.y[part], chunk, self._slopes.label)
-                found, bad = isolated(partial(self._pass, X, y, points), chunk)
-                if found is None:
-                    continue
-                if len(points) == 1 and self.tokens is None and X.dtype == self._floats:
-                    places, norms = taken(bad), filled(records.norms[part], chunk)
-                    self._network.measured(found[0], X[places], norms[places])
-                yield part, found
-
-    def _pass(
-        self, X: Array, y: Array, points: Sequence[Array], places: Any, bad: Array | None
-    ) -> list[dict[str, Any]]:
-        """Return what a full chunk of records adds to each parameter at each of the points.
-
-        Args:
-            X: Shape (chunk, features).
-            y: Shape (chunk,).
-            points: One, which is loaded, or several.
-            places: Of the records that are taken.
-            bad: Which of them count as zero, shape (chunk,).
-        """
-        X, y = X[places], y[places]
-        if len(points) == 1:
-            return [self._back(X, y, bad, together=True)]
-        found = []
-        for w in points:
-            self._network.load(w)
-            found.append(self._back(X, y, bad))
-        return found
-
-    def _back(
-        self, X: Array, y: Array, bad: Array | None = None, *, together: bool = False
-    ) -> dict[str, Any]:
-        """Return what a full chunk of records, but the bad ones, adds to each parameter."""
-        X, odd = self._whole(X)
-        zero = [one for one in (odd, bad) if one is not None]
-
-        def slopes(predictions: Any) -> Any:
-            found = self._slopes(predictions, y)
-            for one in zero:
-                found[self._torch.as_tensor(one, device=found.device)] = 0
-            return found
-
-        return self._network.back(self._network.records(X), slopes, together=together)
-
-    def _whole(self, X: Array) -> tuple[Array, Array | None]:
-        """Return records that the module can take, and which of them are zero instead; None where all can."""
-        if self.tokens is None:
-            return X, None
-        bad = ~((X >= 0) & (self.tokens > X) & (np.floor(X) == X)).all(axis=1)
-        return np.where(bad[:, None], 0, X), bad
 
     def _factors(self, parts: Mapping[str, Any], radius: float, *, exact: bool) -> Any:
         """Return what rows are to be multiplied with, shape (chunk,); 0 for what is not finite."""
@@ -388,22 +308,7 @@ class ModuleObjective:
         with np.errstate(over="ignore", invalid="ignore"):
             sizes = np.sqrt(squares.cpu().numpy())
             factors = clip_factors(sizes, inside, np.float64 if exact else self._floats)
-        return self._torch.from_numpy(factors).to(self._network.device)
-
-    def _alike(self, *chunks: int) -> bool:
-        """Whether equal records have equal gradients to the last bit, wherever in which chunk they stand."""
-        from tacit.learning.modules.places import alike
-
-        with _ONE_AT_A_TIME, self._network.alike():
-            return max(chunks) == 1 or alike(
-                self._network,
-                self._back,
-                chunks,
-                start=self._start,
-                label=self._slopes.label,
-                tokens=self.tokens,
-                room=2 * NUMBERS // self._numbers,
-            )
+        return self._torch.from_numpy(factors).to(self._flat.device)
 
 
 def torch_objective(

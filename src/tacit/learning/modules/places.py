@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from tacit.learning.modules.checks import probe_records
-from tacit.learning.modules.network import HookedModule
+from tacit.learning.modules.flat import FlatModule
 from tacit.numerics import Array
 
 __all__ = ["alike"]
@@ -28,7 +28,7 @@ Back = Callable[[Array, Array], dict[str, Any]]
 
 
 def alike(
-    network: HookedModule,
+    flat: FlatModule,
     back: Back,
     chunks: Sequence[int],
     *,
@@ -40,8 +40,8 @@ def alike(
     """Return whether equal records have equal gradients to the last bit, wherever in which chunk they stand.
 
     Args:
-        network: Another point is loaded into it.
-        back: Of this network.
+        flat: Another point is loaded into it.
+        back: Of this module.
         chunks: Sizes of chunks.
         start: Parameters that the module came with, shape (size,).
         label: A public one.
@@ -49,12 +49,12 @@ def alike(
         room: Records that layers may keep numbers of, about, all that are tried together.
     """
     # Three threads or more part what they compute anywhere, two at a multiple of every register.
-    parted = 16 if network.rounding()[0] > 2 else 1
+    parted = 16 if flat.rounding()[0] > 2 else 1
     turns = _PROBES * max(parted, 16 // max(chunks))
     turns = min(turns, max(_PROBES, room // max(chunks)))
-    records = probe_records(network, tokens=tokens, n=turns).flatten(1).cpu().numpy()
+    records = probe_records(flat, tokens=tokens, n=turns).flatten(1).cpu().numpy()
     # Where a module starts, a layer may be zero, and hide all that goes back through it.
-    network.load(start + 0.1 * np.sin(np.arange(len(start), dtype=np.float64) ** 2))
+    flat.load(start + 0.1 * np.sin(np.arange(len(start), dtype=np.float64) ** 2))
     return all(_repeats(back, record, chunks, label) for record in records)
 
 

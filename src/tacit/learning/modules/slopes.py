@@ -14,7 +14,7 @@ from torch.nn.functional import binary_cross_entropy
 
 from tacit.errors import ParameterError, shown
 from tacit.learning.losses import Loss, Multinomial
-from tacit.learning.modules.network import tensor_of
+from tacit.learning.modules.flat import tensor_of
 from tacit.numerics import Array
 
 __all__ = ["LossSlopes"]
