@@ -425,8 +425,8 @@ def test_continuous_noise_is_admitted_where_it_left(folder: Path, capsys: pytest
     for release, (stated, code) in product(releases, (((), 1), ((CONTINUOUS,), 0))):
         assumptions = (*stated, HELD_OUT)
         claim = guarantee(release, 1e-6, observer=observer, assumptions=assumptions)
-        about = [{"trust": "local", "silo": "a", "units": 48}]
-        facts = {**data["data"], "silos": 1, "sizes": {"a": 48}}
+        about = [{"trust": "local", "silo": "a", "units": 100}]
+        facts = {**data["data"], "silos": 1, "sizes": {"a": 100}}
         forged = {**data, "data": facts, "about": about, "count": 1, "guarantees": [claim.to_builtins()]}
         (folder / "statement.json").write_text(json.dumps(forged))
         assert main(["account", "verify", str(folder / "statement.json")]) == code

@@ -26,6 +26,7 @@ from tacit.privacy.run_clauses import (
     is_about_reading,
     is_about_start,
 )
+from tacit.privacy.statement_counts import check_counts
 from tacit.privacy.statement_sums import check_sums, leaves_of
 from tacit.privacy.work import VERIFY_WORK, work_of
 
@@ -131,6 +132,10 @@ def check_run(run: Statement) -> None:
             raise VerificationError(
                 f"{where}its event is not what an observer under {about.observed!r:.80} sees."
             )
+        try:
+            check_counts(claim.event, about, data)
+        except VerificationError as error:
+            raise VerificationError(f"{where}{error}") from error
     _check_sums(run, data)
 
 
