@@ -14,6 +14,7 @@ from tacit.learning.modules.flat import FlatModule
 from tacit.learning.modules.hooked import HookedModule
 
 __all__ = [
+    "check_autocast",
     "check_device",
     "check_factors",
     "check_module",
@@ -231,6 +232,23 @@ def check_factors(network: HookedModule, records: Any, slopes_of: Callable[[Any]
         )
     kept = sum(int(inputs.numel()) for _, inputs, _ in calls) // n
     return 4 * kept + sum(int(network.flat.named[name].numel()) for name in network.others)
+
+
+def check_autocast(network: HookedModule, records: Any, slopes_of: Callable[[Any], Any]) -> None:
+    """Refuse autocast where layers do not go back in it; a loop over records is taken where that does.
+
+    Raises:
+        ParameterError: Autocast was asked for, and PyTorch cannot differentiate the module in it.
+    """
+    if not network.flat.autocast:
+        return
+    try:
+        _rows(network, records, slopes_of(network.flat.predictions(records.clone())), together=True)
+    except (RuntimeError, NotImplementedError, ValueError) as error:
+        raise ParameterError(
+            "autocast must be False for this module: PyTorch does not differentiate it in bfloat16: "
+            f"{' '.join(str(error).split()):.120}."
+        ) from error
 
 
 def _is_of(parameter: Any, layers: Sequence[Any]) -> bool:

@@ -85,12 +85,13 @@ class ModuleObjective:
         predictions = checks.check_rows(self._flat, records)
         self._slopes = LossSlopes(loss, predictions)
         self.outputs = self._slopes.outputs
+
+        def slopes(said: Any) -> Any:
+            return self._slopes(said, np.full(len(said), self._slopes.label))
+
         with self._flat.full_precision():
-            numbers = checks.check_factors(
-                self._network,
-                records,
-                lambda said: self._slopes(said, np.full(len(said), self._slopes.label)),
-            )
+            numbers = checks.check_factors(self._network, records, slopes)
+        checks.check_autocast(self._network, records, slopes)
         self._passes = Passes(
             self._network, self._slopes, predictions[0] * 0, tokens=tokens, chunk=chunk, numbers=numbers
         )
