@@ -132,6 +132,10 @@ def test_step_sizes_at_round_numbers() -> None:
     assert nonconvex_step_size("mb-psgm", facts(lipschitz=1000.0, epsilon=0.1)) == pytest.approx(
         0.5 * 100 / (8 * math.sqrt(64_000))
     )
+    # sqrt(beta M K b) with beta = 1 / 64 and few samples, over K where there are walks.
+    few = facts(lipschitz=1000.0, epsilon=10.0, local_steps=2, local_batch=1)
+    assert nonconvex_step_size("mb-psgm", few) == pytest.approx(0.5 * math.sqrt(20 / 64))
+    assert nonconvex_step_size("ce-psgm", few) == pytest.approx(0.5 * math.sqrt(20 / 64) / 2)
     assert nonconvex_step_size("ce-psgm", facts(heterogeneity=1.0)) == pytest.approx(0.125)
     assert nonconvex_step_size("ce-psgm-fg", facts(), noise=1.0) == pytest.approx(0.5 / math.sqrt(4000))
     assert nonconvex_step_size("ce-psgm-fg", facts(heterogeneity=0.01)) == pytest.approx(1.5625 / 8)

@@ -227,6 +227,19 @@ def test_steps_are_no_longer_than_their_batches_allow() -> None:
         assert walks.longest_step(problem, 1.0) == pytest.approx(longest / (2 * problem.smoothness))
 
 
+def test_shares_count_samples_of_the_server_and_points_count_its_last_step() -> None:
+    """A sample of a tenth hides ten times as much: its mean may spend a hundred times as much, in squares."""
+    problem = prepare(settings_with(NoisyLocalStorm(rounds=4), None), (1000,) * 3).problem
+    ratios = []
+    for batch in (Full(), Fixed(rate=0.1)):
+        server, local = NoisyLocalStorm(batch=batch)._shares(problem, 20)
+        assert max(server, local) == 1.0
+        ratios.append(server / local)
+    assert ratios[1] == pytest.approx(100 * ratios[0])
+    assert ratios[0] == pytest.approx(4 * 4 / 10 / 100)  # 4 turns of 4 differences of a tenth, 10 estimates
+    assert [NoisyLocalStorm(local_steps=7)._walks.points(rounds) for rounds in (1, 4, 5)] == [1, 14, 15]
+
+
 def test_steps_are_no_longer_than_silos_noise_and_estimates_allow() -> None:
     """And 1/(K tau), tau = 2 L where nothing is known; 1/(sqrt(K d) L sigma); a K-th of the server's."""
     H, L, near = 8, OBJECTIVE.smoothness, 1e-6

@@ -23,13 +23,13 @@ from tacit.learning.algorithms import (
     algorithm_name,
     make_algorithm,
 )
-from tacit.learning.algorithms.shuffled_reports import report_mean
-from tacit.learning.losses import Logistic
+from tacit.learning.algorithms.shuffled_reports import ReportRandomizer, report_bits, report_mean
+from tacit.learning.losses import Logistic, Multinomial, Squared
 from tacit.learning.preparation import prepare
 from tacit.learning.round_errors import _heard
 from tacit.means import HadamardMean, Round, plane_levels
 from tacit.numerics import Array, Composite, L2Ball
-from tacit.privacy import TrustModel, epsilon_of
+from tacit.privacy import PureDP, TrustModel, epsilon_of
 from tests.federation.world import Rows
 from tests.privacy.shuffling.drawn_law import view
 from tests.statistics import FALSE_ALARM, z_bound
@@ -83,7 +83,7 @@ def step_of(parties: Fixed | Poisson, level: float = 1.0, *, dim: int = DIM) -> 
 
 
 def test_without_noise_it_is_projected_sgd() -> None:
-    centre, w0 = np.arange(1.0, 4.0), np.zeros(3)
+    centre, w0 = np.arange(1.0, 4.0), np.array([1.0, -1.0, 0.5])  # not on a line with it and zero
 
     def ask(step: int, at: Any, radius: Any) -> tuple[Array, ...]:
         return (at["w"] - centre,)
@@ -94,7 +94,8 @@ def test_without_noise_it_is_projected_sgd() -> None:
         w = w - 0.7 / math.sqrt(t) * (w - centre)
         w = w * min(1.0, 2.0 / float(np.linalg.norm(w)))
         points.append(w)
-    for average, wanted in ((0.0, points[-1]), (0.25, np.mean(points[-5:], axis=0))):
+    for average, last in ((0.0, 1), (0.25, 5), (0.26, 6)):
+        wanted = np.mean(points[-last:], axis=0)
         method = CompressedShuffledSGD(step_size=0.7, average=average)
         found = method.run(ask, w0, problem=problem, rounds=20, prox=prox, follow=lambda _r, _w: None)
         assert found == pytest.approx(wanted, rel=1e-12)
@@ -106,11 +107,15 @@ def test_without_noise_it_is_projected_sgd() -> None:
 def test_linear_loss_with_drawn_and_with_self_drawn_clients() -> None:
     # Of 40 runs .0069 +- .0005 and .0063 +- .0006; without noise .00005. The bound is 1.72.
     data = linear_data()
-    fixed = [gap(CompressedShuffledSGD(), step_of(Fixed(size=K)), data, seed) for seed in range(1)]
-    joined = [gap(SelfSampledSGD(rate=0.1), step_of(Poisson(rate=0.1)), data, seed) for seed in range(1)]
+    drawn, joining = (
+        CompressedShuffledSGD(step_rule="bound"),
+        SelfSampledSGD(rate=0.1, step_rule="bound"),
+    )
+    fixed = [gap(drawn, step_of(Fixed(size=K)), data, seed) for seed in range(1)]
+    joined = [gap(joining, step_of(Poisson(rate=0.1)), data, seed) for seed in range(1)]
     assert 0.0005 < np.mean(fixed) < 0.02  # a run spreads by .003
     assert 0.0005 < np.mean(joined) < 0.02
-    exact = gap(CompressedShuffledSGD(), step_of(Fixed(size=K), 15.0), data, 0, rounds=100)
+    exact = gap(drawn, step_of(Fixed(size=K), 15.0), data, 0, rounds=100)
     assert exact < 0.01
     bound = CompressedShuffledSGD().error_bound(facts(), T)
     assert facts().variance == pytest.approx(1.172440**2 - 1, rel=1e-5)
@@ -170,6 +175,15 @@ def test_levels_are_exact() -> None:
     steps = with_honest(method.steps(problem, 1200), (1,) * 60_000, n_min=60_000, colluding=0)
     plan = Plan(steps=steps, parties=60_000, trust=SHUFFLE, n_min=60_000, delta=1e-5)
     assert epsilon_of(plan.event([1], SHUFFLE), 1e-5) == pytest.approx(0.37890, rel=1e-3)
+
+
+def test_bits_of_reports_are_those_of_their_multiset() -> None:
+    bits: list[tuple[ReportRandomizer, int, int]] = [("hemisphere", 1, 64), ("hemisphere", 2, 128)]
+    bits += [("privunit", 3, 32 * 5 * 3), ("hadamard", 1, 4), ("hadamard", 10, 22)]
+    for kind, reports, wanted in bits:  # ten of 16 symbols: 21.6 bits (Girgis 2023, 4.3)
+        assert report_bits(report_mean(kind, 0.5, dim=8 if kind == "hadamard" else 5), reports) == wanted
+    # Noise can be asked for in vain, below what there is a level for.
+    assert report_mean("hemisphere", 1e-9, dim=2).event(1, TrustModel.LOCAL) == PureDP(30.0)
 
 
 def test_rounds() -> None:
@@ -246,6 +260,47 @@ def test_a_gradient_is_no_longer_than_its_clip_and_its_loss_allow() -> None:
     ):
         bound = CompressedShuffledSGD(randomizer=kind).error_bound(facts(lipschitz=lipschitz), 100)  # type: ignore[arg-type]
         assert (bound / unit) ** 2 == pytest.approx(square + facts().variance)
+
+
+@pytest.mark.parametrize(
+    ("loss", "off"), [(Logistic(), 1.5), (Multinomial(), 1.5), (Squared(), 0.25), (None, 0.25)]
+)
+def test_a_default_step_goes_by_how_far_errors_of_all_rounds_take_a_score(loss: Any, off: float) -> None:
+    """In every round an error along an axis of its own: w is as long as all of them are on average."""
+    rounds, std = 6, 0.3
+    given: dict[str, Any] = {
+        "variance": rounds * std**2,
+        "dim": rounds,
+        "diameter": 1e6,
+        "loss": loss,
+        "lipschitz": 1.0,
+    }
+    problem = replace(facts(), **given, features=3, feature_norm=0.7)
+
+    def ask(step: int, at: Any, radius: Any) -> tuple[Array, ...]:
+        return (std * np.eye(rounds)[step],)
+
+    def end(method: Any, problem: Problem = problem) -> Array:
+        w0, prox = np.zeros(rounds), Composite()
+        return np.asarray(
+            method.run(ask, w0, problem=problem, rounds=rounds, prox=prox, follow=lambda _r, _w: None)
+        )
+
+    for decay in (True, False):
+        found = end(CompressedShuffledSGD(decay=decay))
+        assert 0.7 * np.linalg.norm(found) == pytest.approx(off)
+        assert found[0] / found[3] == pytest.approx(2 if decay else 1)
+    unbounded = end(CompressedShuffledSGD(), replace(problem, feature_norm=math.inf))
+    assert np.linalg.norm(unbounded) == pytest.approx(off)
+    # A quarter of the rounds of two parties has nobody in it, whose errors are not there.
+    pair = replace(problem, protection=Protection(trust=SHUFFLE, silos=(1, 1), fewest=2))
+    assert 0.7 * np.linalg.norm(end(SelfSampledSGD(rate=0.5), pair)) == pytest.approx(off / math.sqrt(0.75))
+    # Never longer than what the bound asks for, and as long where that is asked for, or nothing is noisy.
+    least = -end(CompressedShuffledSGD(step_rule="bound"))[0] / std
+    assert least == pytest.approx(1e6 / math.sqrt(1 + rounds * std**2))
+    near = replace(problem, diameter=1e-3)
+    assert -end(CompressedShuffledSGD(), near)[0] / std == pytest.approx(least * 1e-9)
+    assert -end(CompressedShuffledSGD(), replace(near, variance=0.0))[0] / std == pytest.approx(1e-3)
 
 
 # --- what a round shows

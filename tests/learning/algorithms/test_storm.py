@@ -15,9 +15,11 @@ from tacit.errors import ParameterError, PlanWarning, RefusalError
 from tacit.federation import Fixed, Full, Step
 from tacit.learning import (
     LinearObjective,
+    Logistic,
     NoisyDiff2,
     NoisySpider,
     NoisyStorm,
+    Problem,
     RecordDifference,
     RecordGradient,
     Records,
@@ -123,6 +125,47 @@ def test_with_all_weight_on_gradients_it_is_proximal_sgd_with_the_same_noise() -
         NoisyDiff2(rounds=6, period=1, step_size=0.3),  # DP-GD
     ):
         np.testing.assert_array_equal(run(settings_with(algorithm)).w, plain.w)
+
+
+@pytest.mark.parametrize("kind", [NoisyStorm(beta=1.0), NoisyDiff2(period=1)], ids=["mb-psgm", "dp-gd"])
+def test_gradients_alone_take_longer_steps_than_their_bound_is_for(kind: Any) -> None:
+    """Of classes: noise takes a score 1.5 away, by steps from 1 / (2 beta) to 15 / beta; beta is 1/4."""
+    rounds = 6
+
+    def step(loss: Any, variance: float, method: Any = kind) -> float:
+        facts: dict[str, Any] = {"radius": 0.3, "diameter": 9.0, "dim": rounds, "variance": variance}
+        shape: dict[str, Any] = {"features": 6, "feature_norm": 0.7, "smoothness": 0.25}
+        problem = Problem(**facts, **shape, loss=loss)
+        w = method.run(
+            lambda _step, _at, _radius: (np.ones(rounds),), np.zeros(rounds), problem=problem, rounds=1,
+            prox=Zero(), follow=lambda _r, _w: None,
+        )  # fmt: skip
+        return -float(w[0])
+
+    assert step(Logistic(), 6.0) == pytest.approx(1.5 / 0.7)
+    assert step(Logistic(), 6.0 * 4) == pytest.approx(2.0)  # not below 1 / (2 beta)
+    assert step(Logistic(), 1e-9) == pytest.approx(60.0)
+    assert step(Logistic(), 0.0) == step(Squared(), 6.0) == step(None, 6.0) == pytest.approx(2.0)
+    assert step(Logistic(), 6.0, msgspec.structs.replace(kind, step_size=0.1)) == pytest.approx(0.1)
+    # Differences add errors of their own with every step.
+    other = NoisyStorm(beta=0.5) if isinstance(kind, NoisyStorm) else NoisyDiff2(period=2)
+    problem = Problem(
+        radius=0.3, diameter=9.0, dim=6, variance=0.6, smoothness=0.25, loss=Logistic(), features=6,
+        feature_norm=0.7,
+    )  # fmt: skip
+    assert other._taken(problem, 4) == pytest.approx(2.0)
+    assert kind._taken(problem, 4) == pytest.approx(1.5 / 0.7 / math.sqrt(0.1 * 4))
+
+
+def test_gradients_have_the_share_that_is_said_of_what_a_round_spends() -> None:
+    method = NoisyStorm(rounds=3, beta=0.5, split=0.2, messages="hemispheres")
+    found = planned(method, PrivacyBudget(1.0, 1e-5))
+    (_, later) = (step for step, _ in found.plan.kinds)
+    for measure in later.measures:
+        share, longest = (0.2, 1.0) if measure.statistic == "gradient" else (0.8, 2.0)
+        level = hemisphere_level(found.noise_multiplier / math.sqrt(share), 16512)
+        assert measure.estimator.local_epsilon == pytest.approx(level)
+        assert measure.max_radius == longest
 
 
 def test_diff2_asks_what_spider_asks() -> None:

@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from tacit.errors import ParameterError
@@ -77,13 +78,13 @@ def asked(
     return rows[0], kept[0]
 
 
-@pytest.mark.parametrize("reverse", [0.0, 1.0])
+@pytest.mark.parametrize(("reverse", "psi_step"), [(0.0, 0.05), (1.0, 0.05), (0.0, 2.0)])
 @pytest.mark.parametrize("objective", [GOAL, NETWORK], ids=["linear", "network"])
 def test_the_steps_are_those_of_the_algorithm(
-    objective: LinearObjective | NetworkObjective, reverse: float
+    objective: LinearObjective | NetworkObjective, reverse: float, psi_step: float
 ) -> None:
     """Algorithm 4.4.1 once more, with gradients by finite differences of what it minimises."""
-    records, facts = party(), replace(FACTS, reverse=reverse, temperature=1.5)
+    records, facts = party(), replace(FACTS, reverse=reverse, temperature=1.5, psi_step=psi_step)
     mu0, theta = RNG.normal(size=(2, objective.size)) * 0.5
     kd = Distillation(direction="reverse" if reverse else "forward", temperature=1.5)
 
@@ -95,7 +96,7 @@ def test_the_steps_are_those_of_the_algorithm(
         return np.array([(f(w + s) - f(w - s)) / 2e-6 for s in np.eye(w.size) * 1e-6])  # type: ignore[operator]
 
     mu, psi, sums = mu0, facts.psi, np.zeros(objective.size + 1)
-    start = theta
+    start, least = theta, psi
     for _ in range(facts.steps):
         m, p = mu, psi
         theta = theta - facts.step_size * slope(
@@ -108,12 +109,18 @@ def test_the_steps_are_those_of_the_algorithm(
         k: float = 1 / (2 * psi) - v / (2 * psi**2)
         k = float(k / max(abs(k) / facts.psi_clip, 1))
         psi = min(max(psi - facts.psi_step * k, facts.least_psi), facts.most_psi)
+        least = min(least, psi)
         sums += np.append(h, k)
     scale = np.append(np.ones(objective.size), facts.psi_weight * facts.clip / facts.psi_clip)
     row, kept = asked(records, mu0, facts, objective=objective, state=np.append(start, 1.0)[None])
     assert row == pytest.approx(sums * scale / facts.steps, abs=2e-8)
     assert kept == pytest.approx(np.append(theta, 1.0), abs=1e-7)
     assert np.linalg.norm(sums[:-1]) > 0.5 * facts.steps * facts.clip  # clipping had a say
+    assert (least == facts.least_psi) == (psi_step == 2.0)  # as the range had, where steps are long
+    for psi, start_psi in ((1e3, facts.most_psi), (1e-3, facts.least_psi)):  # whatever a server says
+        ends = [replace(facts, psi=p) for p in (psi, start_psi)]
+        said, meant = (asked(records, mu0, one, objective=objective)[0] for one in ends)
+        assert said == pytest.approx(meant)
 
 
 def test_the_best_psi_is_the_divergence() -> None:
@@ -206,6 +213,27 @@ def test_federated_averaging_is_the_mean_of_local_descents() -> None:
     for _ in range(3):
         w = np.mean([descend(GOAL, one, w, DescentFacts(steps=4, step_size=0.6)) for one in parties], axis=0)
     assert found == pytest.approx(w, abs=1e-6)
+
+
+def test_federated_averaging_moves_by_the_scale_of_an_update_and_so_do_its_penalties() -> None:
+    taken: list[float] = []
+    chosen = Settings(objective=GOAL, algorithm=FedAvg(), unit=Unit.PARTY, clip=1.0)
+    problem = prepare(chosen, [9]).problem
+
+    def ask(step: int, at: Any, radius: Any) -> tuple[Array, ...]:
+        return (np.ones(GOAL.size),)
+
+    class Taken(Zero):
+        def __call__(self, eta: float, z: npt.ArrayLike) -> Array:
+            taken.append(eta)
+            return np.asarray(z)
+
+    method = FedAvg(step_size=0.6, scale=0.5)
+    w = method.run(
+        ask, np.zeros(GOAL.size), problem=problem, rounds=3, prox=Taken(), follow=lambda _r, _w: None
+    )
+    assert w == pytest.approx(-1.5 * np.ones(GOAL.size))
+    assert taken == [0.5] * 3
 
 
 def hostile(rng: np.random.Generator) -> Records:

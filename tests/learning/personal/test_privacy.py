@@ -71,6 +71,10 @@ def test_more_steps_between_rounds_cost_the_same_in_all_and_the_print_halves() -
     assert divergence(2.0, view="server", local_steps=20) == pytest.approx(divergence(2.0, view="server"))
     printed = [printed_rdp(steps=60, local_steps=tau, parties=5, of=5, **NOISE) for tau in (10, 20)]
     assert printed[1] == pytest.approx(printed[0] / 2)
+    # 6 (K/n)^2 (T/tau) alpha (C1^2 / sigma1^2 + C2^2 / sigma2^2) / K, with K = 5 of n = 15.
+    ratios = (0.7 / 3) ** 2 + (0.4 / 2) ** 2
+    some = printed_rdp(alpha=3.0, steps=60, local_steps=10, parties=5, of=15, **NOISE)
+    assert some == pytest.approx(6 / 9 * 6 * 3 * ratios / 5)
 
 
 def printed_rdp(alpha: float = 2.0, **options: Any) -> float:

@@ -206,6 +206,8 @@ def test_lemma_a8_with_the_constant_that_its_proof_needs(e: float, each: float, 
     assert renyi_to_epsilon(orders, 999 * found, 1e-5).epsilon == pytest.approx(all_of, rel=1e-3)
     with pytest.raises(ParameterError, match="orders up to"):
         lemmas.shuffle_bound(e, n, 1.01 * orders[-1], variant="derived")
+    with pytest.raises(ParameterError, match=r"from 0\.1 to 36"):
+        lemmas.shuffle_bound(36.1, 10**20, 2.0, variant="derived")
     with pytest.raises(ParameterError, match="must be 2 or more"):  # where that of order 2 is not proven
         lemmas.shuffle_bound(e, math.floor(1.9 * 32 * e * math.exp(e)), 1.5, variant="derived")
 

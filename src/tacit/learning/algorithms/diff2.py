@@ -14,6 +14,7 @@ import msgspec
 from tacit.errors import ParameterError, check_choice
 from tacit.federation import AnyStep, Ask, Fixed, Group, Step
 from tacit.learning.algorithms.base import Follow, Kinds, Problem
+from tacit.learning.algorithms.noise_steps import gradient_step
 from tacit.learning.algorithms.prox_sgd import starting_gap
 from tacit.learning.algorithms.spider import NoisySpider, picked
 from tacit.learning.algorithms.splits import split_shares
@@ -31,6 +32,8 @@ class NoisyDiff2(NoisySpider, frozen=True, kw_only=True, tag="diff2"):
     """DIFF2: SPIDER with full batches, whose restarts are the rarer the larger the noise of a gradient.
 
     Attributes:
+        step_size: eta; None is 1 / (2 beta). Of gradients alone (a period of 1) of a linear model of classes
+            it is longer than that: noise may take a score 1.5 away, by steps of at most 15 / beta.
         rounds: Rounds that are asked; None chooses them. Of BVR-LSGD every second one is a walk, so that they
             are twice the R of the paper; after the last estimate of an odd number the server takes one step.
         period: T >= 1: every T-th estimate asks for a gradient, the others for how it changed; 1 is DP-GD,
@@ -60,7 +63,9 @@ class NoisyDiff2(NoisySpider, frozen=True, kw_only=True, tag="diff2"):
     heterogeneity: float | None = None
 
     paper: ClassVar[str] = "Murata and Suzuki (2023)"
-    caveat: ClassVar[str] = "it is for a random point on the way, full batches, all silos and one step a time"
+    caveat: ClassVar[str] = (
+        "it is for a random point on the way, full batches, all silos, one step a time, of 1 / (2 beta)"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -152,6 +157,13 @@ class NoisyDiff2(NoisySpider, frozen=True, kw_only=True, tag="diff2"):
             follow=follow,
             kept=kept,
         )
+
+    def _taken(self, problem: Problem, rounds: int) -> float:
+        """Return the step size of DIFF2-GD: longer than the bound's where only gradients are asked for."""
+        least = self._step(problem)
+        if self.step_size is not None or self._period(problem, rounds) > 1:
+            return least
+        return gradient_step(problem, rounds, least=least)
 
     @property
     def _walks(self) -> Walks:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal, get_args
 from tacit.errors import ParameterError, check_choice, check_count, check_probability
 from tacit.federation import Ask, Batch, DrawnStep, Fixed, Full, Poisson, Step
 from tacit.learning.algorithms.base import Follow, Kinds, Method, Problem, check_optional
+from tacit.learning.algorithms.noise_steps import noise_step
 from tacit.means import (
     BitplaneMean,
     HadamardMean,
@@ -40,6 +41,9 @@ __all__ = [
 
 ReportRandomizer = Literal["hemisphere", "privunit", "rotated", "hadamard", "bitplane"]
 """How a gradient becomes a report: of an l2 ball the first three, of an l1 ball, of an l-infinity ball."""
+
+StepRule = Literal["noise", "bound"]
+"""What a first step goes by where none is given: how far noise takes a score, or the bound on the error."""
 
 ReportMean = BitplaneMean | HadamardMean | HemisphereMean | PrivUnitMean | RotatedMean
 
@@ -151,7 +155,9 @@ class _Reports(Method, frozen=True, kw_only=True):
             l-infinity for "bitplane", else l2.
         planes: Bits of a number, for "rotated" and "bitplane".
         samples: Messages of every plane, for the same.
-        step_size: eta_1; None is D / G, which minimises the bound.
+        step_size: eta_1; None goes by `step_rule`.
+        step_rule: "noise": the step for which errors of all rounds take a score 1.5 away (0.25 for numbers
+            and networks), at most D / G; "bound": D / G, which minimises the bound.
         decay: Whether the step of round t is eta_1 / sqrt(t), or eta_1.
         average: Share of the last points that are averaged, in [0, 1]; 0 returns the last one.
     """
@@ -161,11 +167,12 @@ class _Reports(Method, frozen=True, kw_only=True):
     planes: int = 1
     samples: int = 1
     step_size: float | None = None
+    step_rule: StepRule = "noise"
     decay: bool = True
     average: float = 0.0
 
     paper: ClassVar[str] = "Girgis (2023), Chapter 4"
-    caveat: ClassVar[str] = "its bound is for the last point and its own steps"
+    caveat: ClassVar[str] = "it is for the last point and the steps of step_rule='bound'"
     why_no_sums: ClassVar[str] = "every record is randomised by itself, and a sum hides it no better"
     own_noise: ClassVar[str] = "every gradient is randomised by itself"
     counted: ClassVar[bool] = True
@@ -182,6 +189,7 @@ class _Reports(Method, frozen=True, kw_only=True):
                         f"{name} must be left out for the randomizer {self.randomizer!r}, got {value!r}."
                     )
         check_optional(step_size=self.step_size)
+        check_choice("step_rule", self.step_rule, get_args(StepRule))
         check_probability("average", self.average)
         if not isinstance(self.batch, Fixed | Full):
             raise ParameterError(
@@ -229,7 +237,7 @@ class _Reports(Method, frozen=True, kw_only=True):
         self, ask: Ask, w: Array, *, problem: Problem, rounds: int, prox: Regularizer, follow: Follow
     ) -> Array:
         """Run on an `ask` and return the last point, or the average of the last ones."""
-        first = self.step_size or problem.diameter / self._moment(problem)
+        first = self._first_step(problem, rounds)
         sizes = (first / math.sqrt(t) if self.decay else first for t in range(1, rounds + 1))
         return sgd_on_reports(
             ask,
@@ -252,6 +260,16 @@ class _Reports(Method, frozen=True, kw_only=True):
         clip = problem.radius * (math.sqrt(problem.dim) if self.randomizer == "bitplane" else 1.0)
         return math.sqrt(min(clip, problem.lipschitz) ** 2 + problem.variance)
 
+    def _first_step(self, problem: Problem, rounds: int) -> float:
+        """Return eta_1, from public facts alone."""
+        if self.step_size is not None:
+            return self.step_size
+        longest = problem.diameter / self._moment(problem)
+        if self.step_rule == "bound":
+            return longest
+        squares = math.fsum(1 / t for t in range(1, rounds + 1)) if self.decay else rounds
+        return min(longest, noise_step(problem, squares=squares * self._busy(problem)))
+
     def _busy(self, problem: Problem) -> float:  # noqa: ARG002 - where rounds may be empty
         """Return the share of the rounds in which anybody answers, on average."""
         return 1.0
@@ -271,7 +289,9 @@ class CompressedShuffledSGD(_Reports, frozen=True, kw_only=True, tag="cldp-sgd")
             l-infinity for "bitplane", else l2.
         planes: Bits of a number, for "rotated" and "bitplane".
         samples: Messages of every plane, for the same.
-        step_size: eta_1; None is D / G, which minimises the bound.
+        step_size: eta_1; None goes by `step_rule`.
+        step_rule: "noise": the step for which errors of all rounds take a score 1.5 away (0.25 for numbers
+            and networks), at most D / G; "bound": D / G, which minimises the bound.
         decay: Whether the step of round t is eta_1 / sqrt(t), or eta_1.
         average: Share of the last points that are averaged, in [0, 1]; 0 returns the last one.
     """
@@ -313,7 +333,9 @@ class SelfSampledSGD(_Reports, frozen=True, kw_only=True, tag="dss-sgd"):
             l-infinity for "bitplane", else l2.
         planes: Bits of a number, for "rotated" and "bitplane".
         samples: Messages of every plane, for the same.
-        step_size: eta_1; None is D / G, which minimises the bound.
+        step_size: eta_1; None goes by `step_rule`.
+        step_rule: "noise": the step for which errors of all rounds take a score 1.5 away (0.25 for numbers
+            and networks), at most D / G; "bound": D / G, which minimises the bound.
         decay: Whether the step of round t is eta_1 / sqrt(t), or eta_1.
         average: Share of the last points that are averaged, in [0, 1]; 0 returns the last one.
     """

@@ -110,7 +110,7 @@ class SpiderMethod(Method, frozen=True, kw_only=True):
             w,
             rounds=rounds,
             period=self._period(problem, rounds),
-            step_size=self._step(problem),
+            step_size=self._taken(problem, rounds),
             lipschitz=problem.radius,
             smoothness=self._beta(problem),
             prox=prox,
@@ -126,8 +126,12 @@ class SpiderMethod(Method, frozen=True, kw_only=True):
         """Return q, at most R: plans are also made for a single round, to find out what many cost."""
         return min(2, rounds)
 
+    def _taken(self, problem: Problem, rounds: int) -> float:  # noqa: ARG002 - for those that go by them
+        """Return the step size of a run."""
+        return self._step(problem)
+
     def _step(self, problem: Problem) -> float:
-        """Return the step size."""
+        """Return the step size that bounds are for."""
         if self.step_size is not None:
             return self.step_size
         beta = self._beta(problem)

@@ -28,6 +28,7 @@ from tacit.learning.algorithms.base import (
     Problem,
     check_optional,
 )
+from tacit.learning.algorithms.noise_steps import gradient_step
 from tacit.learning.algorithms.prox_sgd import starting_gap
 from tacit.learning.algorithms.spider import Output, picked, single_release
 from tacit.learning.difference import RecordDifference, difference_radius
@@ -216,10 +217,15 @@ class NoisyStorm(StormMethod, frozen=True, kw_only=True, tag="mb-psgm"):
 
     Attributes:
         rounds: R; None chooses it by `storm_bound`.
+        step_size: eta; None is the longest that `storm_bound` allows, at most 1 / (2 beta) of the smoothness.
+            Of gradients alone (beta = 1) of a linear model of classes it is longer than that bound allows:
+            noise may take a score 1.5 away, by steps of at most 15 / beta.
     """
 
     paper: ClassVar[str] = "PSGM (2024), MB-PSGM; Cutkosky and Orabona (2019)"
-    caveat: ClassVar[str] = "it is for a random point on the way and gradients that are not clipped"
+    caveat: ClassVar[str] = (
+        "it is for a random point on the way, gradients that are not clipped, steps of at most 1 / (2 beta)"
+    )
 
     def steps(self, problem: Problem, rounds: int) -> Kinds:
         """Ask for a gradient, then for a difference and a gradient of one sample, R - 1 times."""
@@ -237,13 +243,20 @@ class NoisyStorm(StormMethod, frozen=True, kw_only=True, tag="mb-psgm"):
             w,
             rounds=rounds,
             beta=self._momentum(problem, rounds),
-            step_size=self._step(problem, rounds),
+            step_size=self._taken(problem, rounds),
             lipschitz=problem.radius,
             smoothness=self._smoothness(problem),
             prox=prox,
             follow=follow,
             kept=picked(self.output, rounds, draw=self.draw),
         )
+
+    def _taken(self, problem: Problem, rounds: int) -> float:
+        """Return the step size of a run: longer than the bound's where only gradients are asked for."""
+        least = self._step(problem, rounds)
+        if self.step_size is not None or self._momentum(problem, rounds) < 1:
+            return least
+        return gradient_step(problem, rounds, least=least)
 
 
 def storm(
