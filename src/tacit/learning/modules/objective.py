@@ -22,26 +22,26 @@ __all__ = ["ModuleObjective", "torch_objective"]
 
 
 class ModuleObjective:
-    """The mean over records of a loss of what a PyTorch module says; `torch_objective` makes one.
+    """The mean loss of a PyTorch module over records; `torch_objective` makes one.
 
-    The module is in evaluation mode, so that dropout does nothing: a gradient may depend on its record and on
-    the point only. Buffers are public and stay what they are. Parameters are one flat vector, in the order of
-    `named_parameters()`, a shared one once; those that need no gradient are none of it. No bound on the norm
-    of a gradient is known: a clip has to be given, and step sizes.
+    The module is in evaluation mode, so that dropout does nothing: a gradient depends on its record and on
+    the point only. Buffers are taken to be public and never change. The point is one flat vector of all
+    parameters that need a gradient, in the order of `named_parameters()`; a shared one is in it once. No
+    bound on the norm of a gradient is known: a clip has to be given, and step sizes.
 
-    All records go through the module in chunks of one size, the last one filled up with zeros: then what a
-    record's gradient is rounded to depends on nothing but the record and the point. That the code for
-    such a chunk treats all places alike is tried out once, with equal records; where it does not, records go
-    one by one. On one machine with one number of threads it so holds to the last bit
-    (docs/theory/sums.md, section 4).
+    Records go through the module in chunks of a few public sizes, and the last chunk is filled up with zeros.
+    So how a gradient is rounded depends on its record and on the point, and not on which other records there
+    are; the bound on exact sums rests on it. Whether the code treats all places of a chunk alike is tried out
+    once, with copies of one record in all places; where it does not, records go one by one. It holds to the
+    last bit on one machine with one number of threads (docs/theory/sums.md, section 4).
 
     Attributes:
         size: Number of parameters.
         features: Length of a record.
         outputs: Predictions per record.
-        straight_norm: About the norm of what predictions are linear in at first, as a module says it in
-            `straight_norm`, and the rule for steps goes by; infinite where none does.
-        chunk: Records that go through the module at once; or another number whose rows are the same.
+        straight_norm: About the norm of the features that predictions are linear in where the module starts.
+            Default step sizes go by it. It is the module's attribute of that name; infinite where it has none.
+        chunk: Records that usually go through the module at once.
     """
 
     lipschitz = math.inf
@@ -104,7 +104,7 @@ class ModuleObjective:
 
     @property
     def chunk(self) -> int:
-        """Records that go through the module at once."""
+        """Records that usually go through the module at once."""
         return self._passes.sizes.usual
 
     def start(self) -> Array:
@@ -118,7 +118,7 @@ class ModuleObjective:
             return self._flat.copy()
 
     def predictions(self, w: Array, X: Array) -> Array:
-        """Return what the module says of each record, shape (n,), or (n, outputs); 0 where it raises."""
+        """Return the predictions of each record, shape (n,), or (n, outputs); 0 where the module raises."""
         parts = [self._slopes.said(said).cpu().numpy() for _, said in self._passes.predicted(w, X)]
         return np.concatenate(parts)
 
