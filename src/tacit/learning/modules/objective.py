@@ -40,7 +40,7 @@ class ModuleObjective:
         features: Length of a record.
         outputs: Predictions per record.
         straight_norm: About the norm of the features that predictions are linear in where the module starts.
-            Default step sizes go by it. It is the module's attribute of that name; infinite where it has none.
+            Default step sizes go by it. It is the module's attribute of that name, infinite without one.
         chunk: Records that usually go through the module at once.
     """
 
