@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -13,11 +15,13 @@ from hypothesis.extra.numpy import arrays
 
 from tacit.errors import DataError, ParameterError
 from tacit.learning import (
+    DistanceObjective,
     Grouped,
     LinearObjective,
     Logistic,
     Multinomial,
     PerPerson,
+    RecordDifference,
     RecordGradient,
     Records,
 )
@@ -234,3 +238,35 @@ def test_extreme_slopes_and_rows_stay_in_the_ball(kind: Any) -> None:
         for slope, norm in zip(clipped, norms, strict=True)
     )
     assert (clipped != 0).sum() > 100
+
+
+def test_sums_of_rows_count_one_that_is_not_finite_as_zero() -> None:
+    """Or the sum of a whole batch is NaN, and all of it is computed anew, row by row, because of one unit."""
+    dim, good = 3, np.array([[0.3, 0.1, 0.0], [3.0, 4.0, 0.0]])
+
+    def rows(units: Records, at: Mapping[str, Array]) -> Array:
+        return np.where(units.X > 1e300, np.inf, units.X)
+
+    whole = np.vstack([good, [[1e305, 0.0, 1.0]]])
+    expected = good[0] + good[1] / 5
+    persons = Grouped.of(Records.of(whole, np.zeros(3)), np.arange(3))
+    found = PerPerson(rows).clipped_sum(persons, {}, 1.0, np.float64)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+    far = Records.of(np.vstack([good, [[1.7e308, 0.0, 0.0]]]), np.zeros(3))
+    w = np.array([-1.7e308, 0.0, 0.0])
+    objective = DistanceObjective(size=dim, lipschitz=math.inf, smoothness=1.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        assert not objective.clipped_sum(w, far, 1.0, np.float64).any()  # all rows are longer than 1e270
+
+    class Own:
+        size = dim
+
+        def gradients(self, w: Array, records: Records) -> Array:
+            return rows(records, {}) + w
+
+    change = RecordDifference(cast(Any, Own()))
+    at = {"w": np.zeros(dim), "previous": np.full(dim, 0.5)}
+    records = Records.of(whole, np.zeros(3))
+    expected = np.full(dim, -1.0)  # of two records; of the third it is infinity less infinity
+    np.testing.assert_allclose(change.clipped_sum(records, at, 10.0, np.float64), expected, rtol=1e-9)

@@ -91,6 +91,7 @@ class RecordDifference:
                 rows = self(units.take(np.arange(start, min(start + most, len(units)))), at)
                 rows = rows if rows.dtype == np.float32 else rows.astype(np.float64, copy=False)
                 factors = clip_factors(row_norms(rows), radius, rows.dtype.type)
+                rows[factors == 0] = 0  # infinity times 0 is NaN
                 total += weighted_sum(rows, factors, dtype=dtype)
         return total
 

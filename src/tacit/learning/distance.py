@@ -80,4 +80,5 @@ class DistanceObjective:
         """Return the sum of the gradients, each clipped to an L2 ball first."""
         rows = self.gradients(w, records)
         factors = clip_factors(row_norms(rows), radius)
+        rows[factors == 0] = 0  # infinity times 0 is NaN
         return np.asarray((rows * factors[:, None]).astype(dtype).sum(axis=0, dtype=np.float64))

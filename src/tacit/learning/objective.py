@@ -346,6 +346,7 @@ class PerPerson:
             for part in units.parts(max(1, _AT_ONCE // max(total.size, 1))):
                 rows = self(part, at)
                 factors = clip_factors(row_norms(rows), radius)
+                rows[factors == 0] = 0  # infinity times 0 is NaN
                 total += weighted_sum(rows, factors, dtype=dtype)
         return total
 
