@@ -266,3 +266,15 @@ def test_a_network_for_people(capsys: pytest.CaptureFixture[str]) -> None:
 def test_bad_models(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 2
     assert message in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("trust", ["central", "local"])
+def test_no_error_of_a_gradient_is_told_of_votes_that_a_server_makes_noisy(
+    trust: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = answer([*MODEL, "--model", "mlp:4", "--trust", trust], capsys)["algorithms"]
+    errors = {one["name"]: one["gradient_error"] for one in found if one["runs"]}
+    assert (errors["sign-vote"] is None) is (trust == "central")
+    assert errors["minibatch"] > 0.05
+    assert (list(errors)[-1] == "sign-vote") or trust == "local"

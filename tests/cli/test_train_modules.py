@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import re
 import shutil
 import sys
@@ -107,3 +108,31 @@ def test_silos_are_told_that_a_job_names_code(
         assert main([*words, "--out", name[:6]]) == 0, capfd.readouterr().err
         told = Path(name[:6], "README.md").read_text()
         assert ("names code, `agreed_networks:Net`" in told) is says
+
+
+def test_what_a_module_prints_is_no_part_of_the_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code = "from torch import nn\nclass Net(nn.Linear):\n    def __init__(self): super().__init__(2, 1)\n"
+    code += "    def forward(self, x):\n        print('told (', x.shape)\n        return super().forward(x)\n"
+    Path("talking_networks.py").write_text(code)
+    Path("columns.toml").write_text(COLUMNS)
+    monkeypatch.delitem(sys.modules, "talking_networks", raising=False)
+    importlib.invalidate_caches()
+    rows = np.random.default_rng(0).uniform(-0.5, 0.5, (60, 2)).round(3)
+    Path("data.csv").write_text("dose,age,y\n" + "".join(f"{a},{b},{int(a > 0)}\n" for a, b in rows))
+    model, words = "talking_networks:Net", ["--columns", "columns.toml", "--trust", "central", "--seed", "1"]
+    train = ["train", "data.csv", *words, "--rounds", "2", "--delta", "1e-5", "--model", model, "--name", "r"]
+    plan = ["plan", "train", "--model", model, "--features", "2", "--silos", "2", "--records", "50"]
+    for command in (
+        [*train, "--dry-run"],
+        train,
+        ["predict", "runs/r", "data.csv", "--out", "scored.csv", "--module", model],
+        ["model", "show", "runs/r", "--module", model],
+        [*plan, "--epsilon", "1"],
+    ):
+        assert main([*command, "--json"]) == 0
+        out, err = capfd.readouterr()
+        assert json.loads(out)["version"] >= 1
+        assert "told (" in err

@@ -141,6 +141,14 @@ def test_without_privacy_delta_may_be_zero() -> None:
     assert JobConfig(trust="none", delta=0.0).delta == 0.0
 
 
+def test_options_without_an_algorithm_go_to_plain_steps_of_networks() -> None:
+    """Accelerated steps need the smoothness, which no network says, and take no step size in its place."""
+    for model, expected in (("mlp:4", "minibatch"), ("cnn", "minibatch"), ("scattering", "accelerated")):
+        options = {} if expected == "accelerated" else {"step_size": 0.5}
+        found = JobConfig(data="mnist", model=model, batch=7, options=options).chosen
+        assert algorithm_name(found) == expected
+
+
 def test_a_seed_and_a_ledger_exclude_each_other() -> None:
     with pytest.raises(ParameterError, match="seeded noise protects nobody"):
         JobConfig(data="clinics.csv", label="y", ledger="accounts", seed=0)

@@ -54,6 +54,11 @@ def test_other_names_are_refused(name: str) -> None:
         Architecture.of(name)
 
 
+def test_what_is_no_name_is_refused() -> None:
+    with pytest.raises(ParameterError, match=r"model must be a name that looks like one of .*, got 3\.$"):
+        Architecture.of(3)  # type: ignore[arg-type]
+
+
 def test_what_names_become() -> None:
     assert isinstance(task("linear").objective, LinearObjective)
     scattered = task("scattering")
@@ -124,6 +129,12 @@ class Few(nn.Linear):
 class Short(nn.Linear):
     def __init__(self):
         super().__init__(63, 3)
+class Certain(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.say = nn.Linear(64, 3)
+    def forward(self, x):
+        return self.say(x).softmax(1).reshape(-1, 3)
 number = 3
 """
 
@@ -144,6 +155,7 @@ def test_a_module_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         "own_networks:Few": "module must return 3 scores per record, got 2",
         "own_networks.py:Net": "leave out '.py'",
         "own_networks:Short": "module does not run on records of shape",
+        "own_networks:Certain": "it ends in a softmax, which makes them probabilities",
         "builtins:dict": "must name a class of torch.nn.Module",
     }.items():
         with pytest.raises(Exception, match=message) as caught:

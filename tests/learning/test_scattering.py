@@ -88,7 +88,7 @@ def test_colours_are_channels_of_their_own() -> None:
     ("changes", "message"),
     [
         ({"order": 3}, "order must be a whole number"),
-        ({"scales": 4}, "scales must be fewer for images of 16 x 16"),
+        ({"scales": 4}, "shape must be of 32 x 32 pixels or more for 4 scales, got 16 x 16"),
         ({"orientations": 0}, "orientations must be a whole number"),
     ],
 )
@@ -108,3 +108,5 @@ def test_other_shapes_are_refused() -> None:
     assert image_shape(3072) == (3, 32, 32)
     with pytest.raises(ParameterError, match="square ones"):
         image_shape(30)
+    with pytest.raises(ParameterError, match="8 x 8 or more, got 36 features; name the shape of others"):
+        image_shape(36)

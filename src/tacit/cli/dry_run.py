@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tacit.cli.output import print_json, print_table, print_text
+from tacit.cli.output import print_json, print_table, print_text, results_alone
 
 if TYPE_CHECKING:
     from tacit.jobs import Job, Ledgers, PlannedRun
@@ -20,7 +20,8 @@ def show_preview(job: Job, ledgers: Ledgers | None, *, json: bool) -> None:
     from tacit.reports.statement import notes_on_moment
     from tacit.reports.tables import unused_labels, why_chosen
 
-    runs, sample = job.preview(ledgers=ledgers), job.data.sample
+    with results_alone():
+        runs, sample = job.preview(ledgers=ledgers), job.data.sample
     if json:
         print_json({**_facts_of_data(job), "runs": [_facts(one) for one in runs]})
         return

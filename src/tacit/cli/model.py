@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from tacit.cli.files import ModuleFlag, check_file, check_picture, find_run, note_unused
-from tacit.cli.output import JsonFlag, print_facts, print_json, print_table, print_text
+from tacit.cli.output import JsonFlag, print_facts, print_json, print_table, print_text, results_alone
 from tacit.errors import ParameterError, check_count, printable
 
 if TYPE_CHECKING:
@@ -48,7 +48,8 @@ def show(
         check_picture(plot)
     from tacit.jobs import load_model
 
-    model = load_model(find_run(run), modules=module or ())
+    with results_alone():
+        model = load_model(find_run(run), modules=module or ())
     note_unused(module, model)
     if model.fitted.why_no_weights:
         _show_parameters(model, str(run), json=json, plot=plot)
@@ -86,7 +87,8 @@ def export(
     check_file("out", out)
     from tacit.jobs import load_model
 
-    model = load_model(find_run(run), modules=module or ())
+    with results_alone():
+        model = load_model(find_run(run), modules=module or ())
     note_unused(module, model)
     out.write_bytes(model.to_onnx())
     print_text(f"{out}: inputs {', '.join(model.used_columns) if model.columns else 'features'}")

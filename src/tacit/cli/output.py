@@ -7,7 +7,7 @@ import io
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any, Final, Protocol
 
@@ -42,6 +42,7 @@ __all__ = [
     "print_table",
     "print_text",
     "progress",
+    "results_alone",
 ]
 
 _FILE_WIDTH: Final = 120
@@ -83,6 +84,13 @@ def check_output() -> None:
         raise OSError(
             error.errno, f"cannot be written ({error.strerror}); nothing was spent", "standard output"
         ) from error
+
+
+@contextmanager
+def results_alone() -> Iterator[None]:
+    """Send what modules of a person's own print to the error stream: the output is of results alone."""
+    with redirect_stdout(sys.stderr):
+        yield
 
 
 def print_json(value: Mapping[str, Any]) -> None:

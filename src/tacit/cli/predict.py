@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tacit.cli.files import ModuleFlag, check_file, find_run, note_unused
-from tacit.cli.output import JsonFlag, print_json, print_line, print_table, print_text
+from tacit.cli.output import JsonFlag, print_json, print_line, print_table, print_text, results_alone
 from tacit.errors import DataError, ParameterError, install_extra
 
 if TYPE_CHECKING:
@@ -41,11 +41,13 @@ def predict(
     _check_out(out, table)
     from tacit.jobs import load_model
 
-    model = load_model(find_run(run), modules=module or ())
+    with results_alone():
+        model = load_model(find_run(run), modules=module or ())
     note_unused(module, model)
     frame = _read(table, model)
     try:
-        scored = model.score_table(frame)
+        with results_alone():
+            scored = model.score_table(frame)
     except DataError as error:
         raise DataError(f"{table}: {error}") from error
     _write(scored, out)

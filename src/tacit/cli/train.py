@@ -9,7 +9,7 @@ from tacit.cli.fairness.train import fair_train
 from tacit.cli.flags import takes
 from tacit.cli.interrupts import say_when_stopped
 from tacit.cli.ledger_place import ledger_place
-from tacit.cli.output import print_json, print_table, print_text, progress
+from tacit.cli.output import print_json, print_table, print_text, progress, results_alone
 from tacit.cli.results import show_result
 from tacit.cli.resuming import SpentByRun, check_is_new, note_of_another_folder
 from tacit.cli.train_flags import TrainFlags
@@ -39,7 +39,8 @@ def train(flags: TrainFlags) -> None:
     from tacit.jobs import Job
     from tacit.reports import claim_folder, results_json, write_run
 
-    loaded = Job(job)
+    with results_alone():
+        loaded = Job(job)
     job = loaded.config
     ledgers = _ledgers(job, loaded.data)
     if flags.dry_run:
@@ -53,7 +54,7 @@ def train(flags: TrainFlags) -> None:
         folder = claim_folder(job, again=spent.again)
         try:
             with spent.said_on_failure():
-                with progress("training") as show:
+                with results_alone(), progress("training") as show:
                     result = loaded.run(
                         ledgers=ledgers, progress=lambda trust, done, total: show(done, total, note=trust)
                     )

@@ -101,7 +101,7 @@ class JobConfig(FairSettings, frozen=True, kw_only=True, forbid_unknown_fields=T
         neighbours: "replace-one", "zero-out", or for data sets "add-remove"; how many records a table has
             decides which of them are held out, so that one more moves others.
         algorithm: A name of `ALGORITHMS`; "auto" goes by public facts; where a batch, participants or
-            an option are given, it is "accelerated".
+            an option are given, it is "accelerated", of networks "minibatch".
         rounds: Number of rounds, or "auto".
         batch: "full", a number of records, or a share of each silo below 1; None is what the algorithm has:
             one record for "local", else "full".
@@ -351,8 +351,10 @@ class JobConfig(FairSettings, frozen=True, kw_only=True, forbid_unknown_fields=T
     @property
     def chosen(self) -> Algorithm:
         """The algorithm with the job's parameters; where it is to be chosen, one that may be."""
+        # Accelerated steps go by the smoothness, which no network says, and take no step size in its place.
+        usual = "accelerated" if self.architecture.is_linear else "minibatch"
         return make_algorithm(
-            "accelerated" if self.algorithm == AUTO else self.algorithm,
+            usual if self.algorithm == AUTO else self.algorithm,
             rounds=None if self.rounds == "auto" else self.rounds,
             batch=self._batch,
             local_steps=self.local_steps,

@@ -24,8 +24,8 @@ from tacit.learning.algorithms.named import shows_only_the_end
 from tacit.learning.linear import is_network
 from tacit.learning.loss_choice import LossChoice
 from tacit.learning.objective import Grouped, Records
-from tacit.learning.prediction import planned_bits
-from tacit.learning.preparation import Prepared, prepare
+from tacit.learning.prediction import gradient_error, planned_bits
+from tacit.learning.preparation import prepare
 from tacit.learning.settings import Settings
 from tacit.learning.training import consider, silos_for, train
 from tacit.numerics import Array
@@ -126,7 +126,7 @@ class Job:
         federation = self._federation(settings, ledgers)
         prepared, guarantees = consider(federation, settings)
         algorithm = settings.algorithm
-        error = self._error_of(settings, prepared)
+        error = gradient_error(settings.algorithm, prepared)
         warn_of_noise(trust, algorithm_name(algorithm), error, prepared.rounds)
         return PlannedRun(
             trust=trust,
@@ -151,12 +151,6 @@ class Job:
             ),
             trained_with=settings.trained_with,
         )
-
-    @staticmethod
-    def _error_of(settings: Settings, prepared: Prepared) -> float | None:
-        """Return the error of a round's mean gradient, in clipping bounds; None where no round is seen."""
-        hidden = shows_only_the_end(settings.algorithm)
-        return None if hidden else prepared.problem.noise_std / prepared.clip
 
     @property
     def run_names(self) -> tuple[str, ...]:
@@ -219,7 +213,7 @@ class Job:
         federation = self._federation(settings, ledgers)
         prepared = prepare(settings, federation.sizes)
         if epsilon is None:  # other budgets are tried for a picture
-            error = self._error_of(settings, prepared)
+            error = gradient_error(settings.algorithm, prepared)
             warn_of_noise(trust, algorithm_name(settings.algorithm), error, prepared.rounds)
         trained = train(federation, settings, prepared=prepared, begin=begin, follow=follow)
         seconds = time.perf_counter() - start

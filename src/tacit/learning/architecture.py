@@ -94,6 +94,10 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         Raises:
             ParameterError: It names no model.
         """
+        if not isinstance(text, str):
+            raise ParameterError(
+                f"{argument} must be a name that looks like one of {', '.join(MODELS)}, got {shown(text)}."
+            )
         name, at, shape = text.partition("@")
         sides = shape.split("x")
         if shape == PIXELS and name.partition(":")[0] in ("linear", "mlp"):

@@ -85,9 +85,10 @@ def image_shape(pixels: int) -> tuple[int, ...]:
     """
     for colours in (1, 3):
         side = math.isqrt(pixels // colours)
-        if colours * side * side == pixels and side >= 4:
+        if colours * side * side == pixels and side >= 8:
             return (side, side) if colours == 1 else (colours, side, side)
     raise ParameterError(
         "model 'cnn' or 'scattering' must have pixels of square ones as features, grey or of three colours, "
-        f"4 x 4 or more, got {pixels} features; 'mlp:64' takes any."
+        f"8 x 8 or more, got {pixels} features; name the shape of others, as in 'cnn@28x20', or take "
+        "'mlp:64', which takes any features."
     )

@@ -12,6 +12,7 @@ import msgspec
 from tacit.errors import ParameterError, TacitError, check_choice, check_non_negative
 from tacit.federation import CorrelatedStep, Disjoint, Plan
 from tacit.learning.algorithms import Algorithm, Bounded, Convexity, Method, algorithm_name, traits_of
+from tacit.learning.algorithms.named import shows_only_the_end
 from tacit.learning.defaults import noises_of
 from tacit.learning.preparation import Prepared, prepare
 from tacit.learning.quorum import honest_silos
@@ -55,7 +56,7 @@ class Prediction:
         reason: Why there is no prediction; empty where there is one.
         caveat: What the bound leaves out; empty where it leaves out nothing.
         gradient_error: Root of the mean squared error of a round's mean gradient, by noise and sampling, in
-            clipping bounds; None where it cannot run, and where only the end of a run is seen.
+            clipping bounds; None where it cannot run, and as in `gradient_error`.
     """
 
     name: str
@@ -157,7 +158,6 @@ def run_price(
 
 def _ran(known: Prediction, algorithm: Algorithm, prepared: Prepared, size: int) -> Prediction:
     """Return what is known of an algorithm with the facts of a prepared run; `size` is that of a silo."""
-    hidden = getattr(algorithm, "hidden", False)
     return replace(
         known,
         algorithm=algorithm,
@@ -165,9 +165,25 @@ def _ran(known: Prediction, algorithm: Algorithm, prepared: Prepared, size: int)
         rounds=prepared.rounds,
         noise_multiplier=prepared.noise_multiplier,
         bits_per_silo=planned_bits(prepared.plan, size),
-        gradient_error=None if hidden else prepared.problem.noise_std / prepared.clip,
+        gradient_error=gradient_error(algorithm, prepared),
         runs=True,
     )
+
+
+def gradient_error(algorithm: Algorithm, prepared: Prepared) -> float | None:
+    """Return the root mean squared error of a round's mean gradient, in clipping bounds.
+
+    Args:
+        algorithm: Of the run.
+        prepared: Its facts.
+
+    Returns:
+        None where no gradient is seen: only the end of a run is, or votes to which a server adds the noise.
+    """
+    votes = prepared.problem.protection.trust is TrustModel.CENTRAL and any(
+        measure.estimator.weighs == "parties" for step, _ in prepared.plan.kinds for measure in step.measures
+    )
+    return None if votes or shows_only_the_end(algorithm) else prepared.problem.noise_std / prepared.clip
 
 
 def planned_bits(plan: Plan, size: int) -> float:

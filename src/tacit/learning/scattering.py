@@ -67,8 +67,9 @@ class ScatteringFeatures(ImageMap):
         check_count("orientations", self.orientations)
         if min(self.sides) < 2 ** (self.scales + 1):
             raise ParameterError(
-                f"scales must be fewer for images of {self.sides[0]} x {self.sides[1]} pixels, got "
-                f"{self.scales}: windows are 2^scales pixels wide, and there must be two of them."
+                f"shape must be of {2 ** (self.scales + 1)} x {2 ** (self.scales + 1)} pixels or more for "
+                f"{self.scales} scales, got {self.sides[0]} x {self.sides[1]}: wavelets go by windows of "
+                f"{2**self.scales} pixels, and there must be two of them."
             )
 
     @property

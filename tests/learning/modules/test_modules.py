@@ -653,6 +653,15 @@ class Draws(nn.Module):  # type: ignore[misc, name-defined]
         return x + torch.rand_like(x)
 
 
+class Detached(nn.Module):  # type: ignore[misc, name-defined]
+    def __init__(self) -> None:
+        super().__init__()
+        self.say = nn.Linear(4, 3)
+
+    def forward(self, x: Any) -> Any:
+        return self.say(x).detach()
+
+
 @pytest.mark.parametrize(
     ("module", "changes", "message"),
     [
@@ -677,6 +686,14 @@ class Draws(nn.Module):  # type: ignore[misc, name-defined]
         (lambda: nn.Conv2d(1, 1, 1), {}, "shape must be given"),
         (lambda: nn.Embedding(3, 3, max_norm=1.0), {"shape": (1,), "tokens": 3}, "changes its weights"),
         (lambda: nn.Embedding(3, 3, scale_grad_by_freq=True), {"shape": (1,)}, "counts over a batch"),
+        (lambda: nn.Linear(4, 3, device="meta"), {}, "the parameter 'weight' has no numbers yet"),
+        (Detached, {"shape": (4,)}, "must have a derivative in its parameters: leave detach"),
+        (lambda: nn.Linear(4, 3), {"autocast": "fp16"}, "autocast must be True or False, got 'fp16'"),
+        (
+            lambda: nn.Sequential(nn.TransformerEncoderLayer(4, 2, 6), nn.Flatten(), nn.Linear(12, 3)),
+            {"shape": (3, 4)},
+            r"the layer '0.self_attn' \(MultiheadAttention without batch_first=True\) mixes",
+        ),
     ],
 )  # fmt: skip
 def test_modules_that_are_no_objective_are_refused(
@@ -722,6 +739,7 @@ def test_estimators_take_modules_of_ones_own_and_are_copied() -> None:
         ({"module": nn.Linear(4, 2)}, "for the loss Logistic, got"),
         ({"module": nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3))}, r"the layer '1' \(BatchNorm1d\)"),
         ({"module": nn.Linear(5, 1)}, r"does not run on records of shape \(4,\)"),
+        ({"module": nn.Sequential(nn.Linear(4, 1), nn.Sigmoid(), nn.Flatten(0))}, "ends in a sigmoid"),
         ({"module": module, "shape": (5,)}, r"of the 4 features of a record, got \(5,\)"),
         ({"module": nn.Linear}, "module must be made without arguments: TypeError"),
         ({"module": "resnet"}, "module must look like one of"),

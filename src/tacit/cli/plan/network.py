@@ -54,7 +54,8 @@ def show_network(model: str, problem: TrainingProblem, found: tuple[Prediction, 
     print_text("")
     print_text(
         "- noise: its standard deviation, in sensitivities. gradient error: of a round's mean gradient, by "
-        "noise and sampling, in clipping bounds; far above 100 %, little is learned. The order is by it, "
+        "noise and sampling, in clipping bounds; far above 100 %, little is learned; none where a server "
+        "adds noise to votes, or only the end of a run is seen. The order is by it, "
         "over the root of the rounds: it is no promise, as no bound on the error of a network is known."
     )
     if (auto := automatic_choice(problem)) is not None:

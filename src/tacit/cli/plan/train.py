@@ -11,7 +11,7 @@ import typer
 from tacit.cli.choices import OneOf
 from tacit.cli.flags import as_typed, takes
 from tacit.cli.names import JOB
-from tacit.cli.output import JsonFlag, print_json, print_table, print_text, progress
+from tacit.cli.output import JsonFlag, print_json, print_table, print_text, progress, results_alone
 from tacit.cli.plan.network import left_out, show_network
 from tacit.errors import ParameterError
 
@@ -258,7 +258,8 @@ def train(flags: TrainingFlags) -> None:
     """
     from tacit.planning import plan_training
 
-    problem = flags.problem()
+    with results_alone():
+        problem = flags.problem()
     with progress("calibrating") as show:
         found = plan_training(problem, progress=show)
     if flags.json:

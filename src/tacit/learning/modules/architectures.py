@@ -42,6 +42,14 @@ _STRAIGHT, _NEARLY = 0.5, 0.1
 """The share of the features that its linear part gets, and that of the usual weights that it starts from."""
 
 
+_SQUASHES = {"SigmoidBackward0": "sigmoid", "SoftmaxBackward0": "softmax"}
+_RESHAPED = {
+    f"{name}Backward{k}" for name in ("View", "Squeeze", "Select", "Alias", "Clone") for k in range(3)
+}
+_RESHAPED |= {"UnsafeViewBackward0", "ReshapeAliasBackward0", "ToCopyBackward0"}
+"""What PyTorch calls steps back, through those that turn scores into probabilities, or only reshape them."""
+
+
 class OnRows(nn.Module):  # type: ignore[misc]
     """A module as rows call it: without the constant feature, in the shape that it takes.
 
@@ -180,7 +188,25 @@ def on_rows(
     if found.outputs != outputs:
         scores = "one score" if outputs == 1 else f"{outputs} scores"
         raise ParameterError(f"module must return {scores} per record, got {found.outputs}.")
+    if loss.classifies and (squashed := _squashed(module, given)):
+        raise ParameterError(
+            f"module must return scores, and it ends in a {squashed}, which makes them probabilities: leave "
+            "it out, the loss has its own."
+        )
     return found
+
+
+def _squashed(module: nn.Module, shape: Sequence[int]) -> str:
+    """Return what turns scores into probabilities at the end of a module; nothing where nothing does.
+
+    Of two classes no probability is below 0, so that all records would be of the second.
+    """
+    dtype = next(one.dtype for one in module.parameters())
+    with torch.enable_grad():
+        node = module(torch.zeros((1, *shape), dtype=dtype)).grad_fn
+    while node is not None and node.name() in _RESHAPED:
+        node = node.next_functions[0][0]
+    return "" if node is None else _SQUASHES.get(node.name(), "")
 
 
 def task_of(

@@ -81,6 +81,11 @@ def check_module(module: Any) -> None:
                 f"module: the parameter {name!r} has no shape yet; give the layer its sizes, or run "
                 "the module once before."
             )
+        if one.is_meta:
+            raise ParameterError(
+                f"module: the parameter {name!r} has no numbers yet, on the device 'meta'; make the module "
+                "on 'cpu'."
+            )
     kinds = {one.dtype for _, one in parameters}
     if len(kinds) > 1 or not kinds <= {torch.float32, torch.float64}:
         found = ", ".join(sorted(map(str, kinds)))
@@ -186,8 +191,12 @@ def _where_mixed(flat: FlatModule, records: Any, moved: Any, kept: list[int]) ->
 
     def watch(name: str) -> Callable[..., None]:
         def note(layer: Any, _inputs: Any, output: Any) -> None:
-            if isinstance(output, torch.Tensor):
-                seen[-1].append((name, output, type(layer).__name__))
+            said = output[0] if isinstance(output, tuple) and output else output
+            kind = type(layer).__name__
+            if getattr(layer, "batch_first", True) is False:
+                kind += " without batch_first=True"
+            if isinstance(said, torch.Tensor):
+                seen[-1].append((name, said, kind))
 
         return note
 
@@ -221,7 +230,13 @@ def check_factors(network: HookedModule, records: Any, slopes_of: Callable[[Any]
     odd = [layer for layer, inputs, _ in calls if inputs.ndim < 2 or len(inputs) != n]
     network.unknow(name for name, one in network.flat.named.items() if _is_of(one, odd))
     slopes = slopes_of(network.flat.predictions(records.clone()))
-    plain = [network.flat.plain(records[i : i + 1].clone(), slopes[i : i + 1]) for i in range(n)]
+    try:
+        plain = [network.flat.plain(records[i : i + 1].clone(), slopes[i : i + 1]) for i in range(n)]
+    except RuntimeError as error:
+        raise ParameterError(
+            "module must have a derivative in its parameters: leave detach(), no_grad() and whole numbers "
+            f"out of it; {' '.join(str(error).split()):.200}."
+        ) from error
     network.unknow(_far(network, records, slopes, plain, few=1.0))
     # Now rows are those of plain differentiation: what is far from them is no gradient of one record. They
     # are looked at as they are added up, a bias with its weight, so that none counts twice.

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.errors import ParameterError, TacitError, check_count, install_extra
+from tacit.errors import ParameterError, TacitError, check_count, install_extra, shown
 from tacit.learning.joined import packs
 from tacit.learning.losses import Loss
 from tacit.learning.modules.chunks import Totals, filled, isolated
@@ -73,6 +73,8 @@ class ModuleObjective:
             check_count("tokens", tokens)
         if chunk is not None:
             check_count("chunk", chunk)
+        if not isinstance(autocast, bool):
+            raise ParameterError(f"autocast must be True or False, got {shown(autocast)}: it is bfloat16.")
         self.shape, self.tokens, self.loss = checks.check_record_shape(module, shape), tokens, loss
         self._options: dict[str, Any] = {"device": device, "chunk": chunk, "autocast": autocast}
         self.features = math.prod(self.shape)
