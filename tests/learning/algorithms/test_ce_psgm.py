@@ -237,6 +237,8 @@ def test_shares_count_samples_of_the_server_and_points_count_its_last_step() -> 
         ratios.append(server / local)
     assert ratios[1] == pytest.approx(100 * ratios[0])
     assert ratios[0] == pytest.approx(4 * 4 / 10 / 100)  # 4 turns of 4 differences of a tenth, 10 estimates
+    server, local = NoisyLocalStorm(local_split=0.2)._shares(problem, 20)
+    assert server / local == pytest.approx(4 * ratios[0])  # .8 to .2, in place of one half each
     assert [NoisyLocalStorm(local_steps=7)._walks.points(rounds) for rounds in (1, 4, 5)] == [1, 14, 15]
 
 
