@@ -64,6 +64,8 @@ def test_under_a_budget_bounds_must_be_given() -> None:
 def test_what_is_no_pair_of_bounds_is_refused(bad: Any) -> None:
     with pytest.raises(ParameterError, match="bounds must be a pair"):
         target_bounds(bad, Y, private=True)
+    with pytest.raises(ParameterError, match=r"target_bounds must leave room between them, got \(2, 2\)"):
+        target_bounds((2, 2), Y, private=True)
 
 
 def test_labels_are_at_least_two_and_known() -> None:

@@ -273,6 +273,8 @@ def target_bounds(
             low, high = (float(bound) for bound in bounds)
         except (TypeError, ValueError) as error:
             raise ParameterError(f"target_bounds must be a pair of numbers, got {bounds!r}.") from error
+        if low == high:
+            raise ParameterError(f"target_bounds must leave room between them, got {bounds!r}.")
         return low, high, []
     _refuse_none("target_bounds", bounds, private=private)
     notes = [_read_off("the target's bounds", "target_bounds")] if private else []

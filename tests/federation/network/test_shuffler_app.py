@@ -7,6 +7,7 @@ import base64
 import hashlib
 import json
 import logging
+import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -311,6 +312,45 @@ def test_nothing_is_logged_of_a_round(
         signed = opened(made, door)
         send(made, client, 0, signed)
     assert not [r for r in caplog.records if not r.name.startswith("httpx") and "silo" in r.getMessage()]
+
+
+def test_a_full_disk_is_one_line_and_ends_nothing(
+    made: World, client: httpx.Client, door: RemoteShuffler, caplog: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signed = opened(made, door)
+
+    def full(*_: Any) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    with monkeypatch.context() as during:
+        during.setattr(made.shuffling, "take", full)
+        during.setattr(app_room, "_LARGE", 0)
+        assert send(made, client, 0, signed).status_code == 503
+    told = [record for record in caplog.records if record.name == "tacit.shuffler"]
+    assert [record.getMessage() for record in told] == [
+        "the shuffler cannot keep what it is told: database or disk is full"
+    ]
+    assert told[0].exc_info is None
+    assert send(made, client, 0, signed).status_code == 200
+
+
+def test_rounds_are_settled_again_after_a_full_disk(made: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = list[None]()
+
+    def settle() -> None:
+        tried.append(None)
+        if len(tried) < 3:
+            raise sqlite3.OperationalError("database or disk is full")
+
+    async def lived() -> None:
+        app = shuffler_app(made.shuffling)
+        async with app.router.lifespan_context(app):
+            while len(tried) < 4:
+                await asyncio.sleep(0)
+
+    monkeypatch.setattr(made.shuffling, "settle", settle)
+    monkeypatch.setattr(app_room, "_SETTLE_SECONDS", 0.0)
+    asyncio.run(asyncio.wait_for(lived(), 30))
 
 
 # --- the client

@@ -22,7 +22,9 @@ import asyncio
 import base64
 import binascii
 import contextlib
+import logging
 import re
+import sqlite3
 import struct
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
@@ -73,6 +75,7 @@ _LARGE: Final = 2**18  # bytes of a parcel whose digest takes longer than to go 
 _AT_ONCE: Final = 64  # parcels, of which each takes the time of a signature
 _READ_SECONDS: Final = 120.0
 
+_LOGGER: Final = logging.getLogger("tacit.shuffler")
 _Handler = Callable[[Request], Awaitable[Response]]
 
 
@@ -181,7 +184,8 @@ class _App:
         async def settle() -> None:
             while True:
                 await asyncio.sleep(_SETTLE_SECONDS)
-                await run_in_threadpool(self._shuffling.settle)
+                with contextlib.suppress(sqlite3.OperationalError):  # such as a full disk, which may end
+                    await run_in_threadpool(self._shuffling.settle)
 
         task = asyncio.create_task(settle())
         try:
@@ -305,6 +309,9 @@ def _answered(handler: _Handler) -> _Handler:
             refusal = Refusal(fault=Fault.FORM, message="the body is longer than it may be, or too slow.")
             return _json(refusal, status=413)
         except _FullError:
+            return Response(status_code=503, headers={"connection": "close"})
+        except sqlite3.OperationalError as error:  # such as a full disk: whoever asked tries again
+            _LOGGER.error("the shuffler cannot keep what it is told: %s", error)
             return Response(status_code=503, headers={"connection": "close"})
         except ClientDisconnect:
             return Response(status_code=400)
