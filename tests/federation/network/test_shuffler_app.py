@@ -351,6 +351,7 @@ def test_rounds_are_settled_again_after_a_full_disk(made: World, monkeypatch: py
     monkeypatch.setattr(made.shuffling, "settle", settle)
     monkeypatch.setattr(app_room, "_SETTLE_SECONDS", 0.0)
     asyncio.run(asyncio.wait_for(lived(), 30))
+    assert len(tried) >= 4
 
 
 # --- the client
