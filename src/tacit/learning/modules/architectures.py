@@ -188,7 +188,7 @@ def on_rows(
     if found.outputs != outputs:
         scores = "one score" if outputs == 1 else f"{outputs} scores"
         raise ParameterError(f"module must return {scores} per record, got {found.outputs}.")
-    if loss.classifies and (squashed := _squashed(module, given)):
+    if loss.classifies and (squashed := _squashed(found)):
         raise ParameterError(
             f"module must return scores, and it ends in a {squashed}, which makes them probabilities: leave "
             "it out, the loss has its own."
@@ -196,14 +196,15 @@ def on_rows(
     return found
 
 
-def _squashed(module: nn.Module, shape: Sequence[int]) -> str:
+def _squashed(objective: ModuleObjective) -> str:
     """Return what turns scores into probabilities at the end of a module; nothing where nothing does.
 
     Of two classes no probability is below 0, so that all records would be of the second.
     """
+    module = objective.module(objective.start())  # in evaluation mode, and where it is computed
     dtype = next(one.dtype for one in module.parameters())
     with torch.enable_grad():
-        node = module(torch.zeros((1, *shape), dtype=dtype)).grad_fn
+        node = module(torch.zeros((1, objective.features), dtype=dtype)).grad_fn
     while node is not None and node.name() in _RESHAPED:
         node = node.next_functions[0][0]
     return "" if node is None else _SQUASHES.get(node.name(), "")
